@@ -51,6 +51,10 @@ class Client:
         """One profile."""
         return self._record("GET", f"/profiles/{quoted(profile_id)}")
 
+    def profile_log(self, profile_id: str) -> str:
+        """What the program of a profile printed while it was measured."""
+        return str(self._record("GET", f"/profiles/{quoted(profile_id)}/log")["log"])
+
     def remove_profile(self, profile_id: str) -> None:
         """Remove a profile; plans that are based on it can still be shown."""
         self._server.send("DELETE", f"/profiles/{quoted(profile_id)}")

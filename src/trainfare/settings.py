@@ -36,6 +36,8 @@ class Settings:
 
     store: str = field(default_factory=lambda: _user_data("history.db"))
     """The history: the path of a SQLite file, or the URL of a PostgreSQL database."""
+    server: str | None = None
+    """The URL of a server whose store and use cases are used instead of those at home."""
     machines: str = field(default_factory=lambda: _user_config("machines.toml"))
     """The file with the user's own machines and their prices."""
     prices: str = field(default_factory=lambda: _user_data("prices"))
@@ -66,6 +68,9 @@ class Settings:
     max_usd_per_month: float | None = None
     max_usd_per_user_month: float | None = None
     """The most that the runs of one user may cost in a month."""
+    max_usd_per_user_day: float | None = None
+    max_usd_per_user: float | None = None
+    """The most that all runs of one user may ever cost."""
     origins: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -92,6 +97,8 @@ def read_settings(flags: Mapping[str, object] | None = None) -> Settings:
             if name not in values:
                 values[name] = _parse(name, value, source)
                 origins[name] = source
+    if (server := values.get("server")) is not None and origins.get("store") != "flag":
+        values["store"], origins["store"] = server, f"server, by {origins['server']}"
     return Settings(**values, origins=origins)  # type: ignore[arg-type] # _parse gave each its type
 
 
@@ -134,8 +141,12 @@ def _parse(name: str, value: object, source: str) -> object:
                 return parse_duration(str(value))
             case "boot_seconds" | "setup_seconds":
                 return 0.0 if str(value).strip() in ("0", "0.0", "0s") else parse_duration(str(value))
-            case "max_usd_per_run" | "max_usd_per_day" | "max_usd_per_month" | "max_usd_per_user_month":
+            case _ if name.startswith("max_usd_per_"):
                 return _parse_usd(value)
+            case "server":
+                if not str(value).startswith(("http://", "https://")):
+                    raise ValueError(f"must be a URL such as http://localhost:8765, not {value!r}")
+                return str(value).rstrip("/")
             case "goal":
                 if value not in ("cheapest", "fastest"):
                     raise ValueError(f"must be cheapest or fastest, not {value!r}")

@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from trainfare import __version__
 from trainfare.cli.arguments import spell_error
-from trainfare.errors import TrainfareError
+from trainfare.errors import TrainfareError, UsageError
 
 COMMANDS = {
     "profile": ("trainfare.cli.commands.profile:profile", "Measure a few iterations of a program."),
@@ -74,6 +74,16 @@ CONTEXT = {name: {"allow_interspersed_args": False} for name in ("profile", "tra
 """Settings of single commands: what follows `--` belongs to the program."""
 
 
+ON_SERVER = {
+    **dict.fromkeys(("profile", "recommend", "train", "run", "watch", "logs", "stop", "receipt", "runs", "results")),
+    **dict.fromkeys(("export", "accuracy", "costs", "plans", "compare", "epochs", "settings")),
+    "profiles": ("list", "show", "rm"),
+    "schedule": ("submit", "queue", "withdraw"),
+    "token": ("save",),
+}
+"""Commands that `--server` is for; of groups, the commands in them, None being all."""
+
+
 class LazyCommand(TyperCommand):
     """A name and a line of help; the command itself is imported by `load`."""
 
@@ -107,6 +117,12 @@ class LazyGroup(TyperGroup):
         found = self.commands.get(cmd_name)
         return found.load() if isinstance(found, LazyCommand) else found
 
+    def invoke(self, ctx: Any) -> Any:
+        if (server := ctx.params.get("server")) is not None:
+            os.environ["TRAINFARE_SERVER"] = server  # every part of this process reads its settings from there
+        refuse_at_server([*ctx._protected_args, *ctx.args])  # noqa: SLF001 # the words that Click has not parsed
+        return super().invoke(ctx)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         self.format_commands(ctx, formatter)
 
@@ -121,7 +137,7 @@ class LazyGroup(TyperGroup):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Here and not as Typer's `options_metavar`, which groups below would inherit without having the option."""
-        return ["[--version] [-h]", *super().collect_usage_pieces(ctx)[1:]]
+        return ["[--version] [--server URL] [-h]", *super().collect_usage_pieces(ctx)[1:]]
 
 
 app = typer.Typer(
@@ -146,8 +162,24 @@ def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    server: Annotated[
+        str | None, typer.Option("--server", metavar="URL", help="Ask this server.", show_default=False)
+    ] = None,
 ) -> None:
     pass
+
+
+def refuse_at_server(words: Sequence[str]) -> None:
+    """Refuse a command that can only be run where the store is, if a server is asked."""
+    if not os.environ.get("TRAINFARE_SERVER"):
+        return
+    if not words:
+        return
+    name, *rest = words
+    below = ON_SERVER.get(name, ())
+    shown = name if below is None or name not in ON_SERVER else f"{name} {rest[0] if rest else ''}".strip()
+    if below is not None and (not rest or rest[0] not in (*below, "--help", "-h")):
+        raise UsageError(f"`trainfare {shown}` does not work with a server; run it on the server's own machine.")
 
 
 def options_of(words: Sequence[str]) -> frozenset[str]:
@@ -162,6 +194,13 @@ def options_of(words: Sequence[str]) -> frozenset[str]:
     return frozenset(option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts))
 
 
+def words_of_command(words: Sequence[str]) -> Sequence[str]:
+    """The words without the options that stand before the command."""
+    while words and words[0].startswith("--server"):
+        words = words[1:] if "=" in words[0] else words[2:]
+    return words
+
+
 def run() -> None:
     """Run the command: an error the user can act on becomes one paragraph and an exit code, never a traceback."""
     try:
@@ -169,7 +208,7 @@ def run() -> None:
     except TrainfareError as error:
         from trainfare.cli.console import print_error  # loads rich, which a command that succeeds may not need
 
-        print_error(spell_error(error, sys.argv[1:], options_of))
+        print_error(spell_error(error, words_of_command(sys.argv[1:]), options_of))
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader of our stdout has gone (`trainfare catalog list | head`): nothing more to say.

@@ -184,6 +184,8 @@ class Run:
     """The deadline of its plan on spot: it goes on on demand early enough to meet it, and is not stopped by it."""
     sandboxed: bool = False
     """The program was uploaded: on the machine at home it sees nothing but its own folder."""
+    user: str | None = None
+    """The user of a server who started it; None if it was started at home."""
     then: Estimate | None = None
     """The second segment of a split plan: when the iterations of `estimate` are done, the run moves to its machines."""
 

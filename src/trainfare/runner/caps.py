@@ -1,4 +1,4 @@
-"""Caps on what all runs together may cost: per run, day and month, and per user and month.
+"""Caps on what all runs together may cost: per run, day and month, and per user and day, month and in all.
 
 A run that starts now and costs p dollars an hour spends p · 24 on each full day. It is followed day by day, next to
 what is spent and reserved already, up to the first day on which it would break a cap: what it has cost until then is
@@ -15,7 +15,7 @@ from typing import Literal
 from trainfare.model.checks import require_positive
 from trainfare.units import SECONDS_PER_HOUR, format_usd
 
-CapName = Literal["run", "day", "month", "user"]
+CapName = Literal["run", "day", "month", "user_day", "user", "user_total"]
 HORIZON_DAYS = 400
 """A run that breaks no cap for so long breaks none."""
 
@@ -30,14 +30,33 @@ class Caps:
     month_usd: float | None = None
     user_month_usd: float | None = None
     """By one user in a month."""
+    user_day_usd: float | None = None
+    user_total_usd: float | None = None
+    """By one user, ever."""
 
     def __post_init__(self) -> None:
         require_positive(
-            run_usd=self.run_usd, day_usd=self.day_usd, month_usd=self.month_usd, user_month_usd=self.user_month_usd
+            run_usd=self.run_usd,
+            day_usd=self.day_usd,
+            month_usd=self.month_usd,
+            user_month_usd=self.user_month_usd,
+            user_day_usd=self.user_day_usd,
+            user_total_usd=self.user_total_usd,
         )
 
     def __bool__(self) -> bool:
-        return any(cap is not None for cap in (self.run_usd, self.day_usd, self.month_usd, self.user_month_usd))
+        return any(cap is not None for cap in self.by_name.values())
+
+    @property
+    def by_name(self) -> dict[CapName, float | None]:
+        return {
+            "run": self.run_usd,
+            "day": self.day_usd,
+            "month": self.month_usd,
+            "user_day": self.user_day_usd,
+            "user": self.user_month_usd,
+            "user_total": self.user_total_usd,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +87,9 @@ def allowance(
             "run": _left(caps.run_usd, total),
             "day": _left(caps.day_usd, everyone.get(day, 0.0)),
             "month": _left(caps.month_usd, _in_month(everyone, month) + spent),
+            "user_day": _left(caps.user_day_usd, own.get(day, 0.0)),
             "user": _left(caps.user_month_usd, _in_month(own, month) + spent),
+            "user_total": _left(caps.user_total_usd, sum(own.values()) + total),
         }
         cap, least = min(((name, usd) for name, usd in left.items() if usd is not None), key=lambda each: each[1])
         if wanted > least:
@@ -83,9 +104,16 @@ def refusal(caps: Caps, allowed: Allowance, predicted_usd: float | None) -> str 
     """A sentence about why a run may not start, with the figures; None if it may."""
     if allowed.cap is None or (allowed.usd > 0 and (predicted_usd is None or predicted_usd <= allowed.usd)):
         return None
-    cap = {"run": caps.run_usd, "day": caps.day_usd, "month": caps.month_usd, "user": caps.user_month_usd}[allowed.cap]
+    cap = caps.by_name[allowed.cap]
     month = f"{allowed.day:%B %Y}"
-    of = {"run": "a run", "day": f"{allowed.day}", "month": month, "user": f"a user in {month}"}[allowed.cap]
+    of = {
+        "run": "a run",
+        "day": f"{allowed.day}",
+        "month": month,
+        "user_day": f"a user on {allowed.day}",
+        "user": f"a user in {month}",
+        "user_total": "a user in all",
+    }[allowed.cap]
     text = f"The cap of {of} is {format_usd(cap or 0.0)}"
     if allowed.usd <= 0:
         return f"{text}, and all of it is spent or reserved by runs that have not ended."

@@ -72,7 +72,7 @@ class CostRow:
 
 def user_of(run: Run) -> str:
     """The name of the user who started the run."""
-    return run.owner.partition("@")[0]
+    return run.user or run.owner.partition("@")[0]
 
 
 def charges_of(run: Run, facts: Sequence[Fact], *, billing: Billing, now: datetime) -> tuple[Charge, ...]:

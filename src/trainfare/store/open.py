@@ -44,6 +44,10 @@ def open_history(location: str, *, wait_seconds: float = WAIT_SECONDS) -> Histor
             return _open_sqlite(rest.removeprefix("/"), wait_seconds)
         case "postgresql" | "postgres" | "postgresql+psycopg":
             return _open_postgres(f"postgresql+psycopg://{rest}")
+        case "http" | "https":
+            from trainfare.store.remote import RemoteHistory
+
+            return RemoteHistory(location)
         case _:
             raise UsageError(
                 f"{scheme}:// is not a kind of store. Use the path of a file, or the URL of a PostgreSQL database "

@@ -20,15 +20,22 @@ def caps_record(caps: Caps) -> dict[str, float | None]:
         "day_usd": caps.day_usd,
         "month_usd": caps.month_usd,
         "user_month_usd": caps.user_month_usd,
+        "user_day_usd": caps.user_day_usd,
+        "user_total_usd": caps.user_total_usd,
     }
 
 
 def caps_sentence(caps: Caps) -> str | None:
     """`Caps: $20.00 a run, $300.00 a month.`; None without caps."""
-    words = {"a run": caps.run_usd, "a day": caps.day_usd, "a month": caps.month_usd}
+    words = {
+        "a run": caps.run_usd,
+        "a day": caps.day_usd,
+        "a month": caps.month_usd,
+        "a user and day": caps.user_day_usd,
+        "a user and month": caps.user_month_usd,
+        "a user": caps.user_total_usd,
+    }
     named = [f"{format_usd(usd)} {of}" for of, usd in words.items() if usd is not None]
-    if caps.user_month_usd is not None:
-        named.append(f"{format_usd(caps.user_month_usd)} a user and month")
     return f"Caps: {', '.join(named)}." if named else None
 
 

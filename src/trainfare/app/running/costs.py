@@ -1,7 +1,7 @@
 """Use cases: what runs have cost, and whether another one may start under the caps of the settings."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -71,6 +71,53 @@ def caps_of(settings: Settings) -> Caps:
         day_usd=settings.max_usd_per_day,
         month_usd=settings.max_usd_per_month,
         user_month_usd=settings.max_usd_per_user_month,
+        user_day_usd=settings.max_usd_per_user_day,
+        user_total_usd=settings.max_usd_per_user,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetLine:
+    """What a user may spend in a time, and has spent or reserved in it."""
+
+    cap_usd: float | None
+    spent_usd: float
+    reserved_usd: float
+
+    @property
+    def share(self) -> float | None:
+        """The part of the cap that is spent or reserved; None without a cap."""
+        return None if self.cap_usd is None else (self.spent_usd + self.reserved_usd) / self.cap_usd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserBudget:
+    """The budgets of one user of a server: today, this month and in all."""
+
+    user: str
+    day: BudgetLine
+    month: BudgetLine
+    total: BudgetLine
+
+
+def user_budget(user: str, *, settings: Settings) -> UserBudget:
+    """What the runs of a user have cost and may still cost, next to the caps of the settings."""
+    now, caps = _now(), caps_of(settings)
+    with open_existing_history(settings.store) as history:
+        every = _charges(history, now)
+    spent, reserved = (
+        usd_by_day((charge for charge in charges if charge.user == user), now.tzinfo) for charges in every
+    )
+
+    def line(cap: float | None, counts: Callable[[date], bool]) -> BudgetLine:
+        sums = [sum(usd for day, usd in days.items() if counts(day)) for days in (spent, reserved)]
+        return BudgetLine(cap_usd=cap, spent_usd=sums[0], reserved_usd=sums[1])
+
+    return UserBudget(
+        user=user,
+        day=line(caps.user_day_usd, lambda day: day == now.date()),
+        month=line(caps.user_month_usd, lambda day: (day.year, day.month) == (now.year, now.month)),
+        total=line(caps.user_total_usd, lambda _day: True),
     )
 
 

@@ -34,6 +34,7 @@ class ListedFile:
     number: int
     name: str
     bytes: int
+    sha256: str
     is_here: bool
 
 
@@ -42,7 +43,13 @@ def list_downloads(run_id: str, *, settings: Settings | None = None) -> tuple[Li
     settings = settings or read_settings()
     folder = _folder(run_id, settings)
     return tuple(
-        ListedFile(number=number, name=name, bytes=file.bytes, is_here=_inside(folder, name) is not None)
+        ListedFile(
+            number=number,
+            name=name,
+            bytes=file.bytes,
+            sha256=file.sha256,
+            is_here=_inside(folder, name) is not None,
+        )
         for number, (name, file) in enumerate(sorted(result_files(run_id, settings=settings).items()))
     )
 

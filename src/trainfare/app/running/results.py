@@ -6,7 +6,9 @@ Results are fetched to the folder that was agreed to when the program ends. From
 program that still runs are fetched from its machine as they are now.
 """
 
+import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +82,18 @@ def fetch_results(run_id: str, folder: Path, *, settings: Settings | None = None
     if not life.may_cost:
         raise ExternalError(_nothing_sentence(run, life, collected=any(fact.collected_files for fact in facts)))
     return _fetch_from_machines(run, life, folder, settings)
+
+
+def save_download(folder: Path, name: str, file: ResultFile, download: Callable[[Path], object]) -> None:
+    """Bring one file to a folder by `download`, and verify it. A name that leads out of the folder is refused."""
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise ExternalError(f"{name} would lie outside of {folder}, so it was not written.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    download(path)
+    with path.open("rb") as content:
+        if hashlib.file_digest(content, "sha256").hexdigest() != file.sha256:
+            raise ExternalError(f"{name} did not arrive as it was. Fetch it again.")
 
 
 def _copy_from_home(run: Run, folder: Path, files: dict[str, ResultFile], *, complete: bool) -> FetchedResults:

@@ -93,6 +93,8 @@ class RunOptions:
     machine is waited for until its lease ends."""
     auto_move: bool = False
     """Move to a better machine that pays for its move without a question."""
+    user: str | None = None
+    """The user of a server who asks for it; None at home."""
     split: bool = False
     """Carry out the split of the plan: its first segment, then a move to the machines of the second."""
 
@@ -158,6 +160,7 @@ def agree(
         data=data,
         launcher=launcher,
         sandboxed=uploaded,
+        user=options.user,
     )
     with open_history(settings.store) as history:
         return within_caps(history, run, settings)

@@ -57,7 +57,7 @@ def start_for_user(agreed: Callable[[], Run], *, user: str, key: str, request: b
             return history.runs.get(run_id).id
     # Each run brings its results to a folder of its own, and not over those of another.
     results = Path(settings.runs).absolute() / run_id / "results"
-    run = replace(agreed(), id=run_id, results_directory=str(results))
+    run = replace(agreed(), id=run_id, user=user, results_directory=str(results))
     with suppress(AlreadyStoredError):  # the same request came twice at once
         start_run(run, settings=settings)
     return run_id

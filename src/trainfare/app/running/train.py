@@ -50,16 +50,16 @@ def propose(
     profile = profile_command(source, profiling)
     reached("profiled")
     found = recommend((profile.id,), goal=goal, scope=scope, settings=settings, **length)
-    chosen = _reachable(found, frozenset(open_doors(settings)))
+    chosen = best_reachable(found, settings)
     wanted = replace(options, plan_id=found.plan.id, profile_id=profile.id, on=chosen.candidate.offer.vm_type.key)
     as_chosen = options.nodes in (None, chosen.candidate.nodes)
     run = agree(source, wanted, settings=settings, predicted=chosen if as_chosen else None)
     return Proposal(run=run, recommendation=found)
 
 
-def _reachable(found: Recommendation, providers: frozenset[str]) -> Estimate:
+def best_reachable(found: Recommendation, settings: Settings) -> Estimate:
     """The best estimate of a machine that a door leads to."""
-    plan = found.plan
+    plan, providers = found.plan, frozenset(open_doors(settings))
     ranked: list[Estimate] = [plan.chosen, *plan.runners_up, *found.alternatives]
     for estimate in [*ranked, plan.here] if plan.here else ranked:
         if estimate.candidate.offer.vm_type.provider in providers:

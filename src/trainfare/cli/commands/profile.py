@@ -19,10 +19,12 @@ from trainfare.cli.console import new_table, out, print_error, print_json, print
 from trainfare.cli.length_options import ProfiledBatch, Samples, Steps, Tokens, parse_whole_amount
 from trainfare.cli.options import Json, Quiet, Store
 from trainfare.cli.parsing import parse_amount, parse_seconds, parse_whole_numbers
+from trainfare.cli.use_cases import profile_on_server, refuse_on_server
 from trainfare.errors import ProgramError, UsageError
 from trainfare.model.profile import Profile
 from trainfare.model.stability import PATIENCE, Stability, complete_epochs, stability_of, steady_interval
 from trainfare.settings import Settings, read_settings
+from trainfare.store.server import is_server
 from trainfare.units import format_duration, format_large, plural
 from trainfare.views.profile import length_arguments, profile_record, trial_record
 
@@ -115,6 +117,30 @@ def profile(
     )
     requested = RequestedLength(iterations=iterations, epochs=epochs, patience=patience, until_stable=until_stable)
     source = _read_program(command, settings) if command else None
+    if is_server(settings.store):
+        refuse_on_server(
+            settings,
+            iterations=iterations,
+            epochs=epochs,
+            tokens=tokens,
+            until_stable=until_stable,
+            patience=patience,
+            max_time=max_time,
+            batch_sizes=batch_sizes,
+            batch_flag=batch_flag,
+            repeat=repeat != 1,
+            in_place=in_place,
+            keep_files=keep_files,
+            on=on,
+            operations=not operations,
+            gradient_noise=gradient_noise,
+            operator_times=operator_times,
+            stall=stall,
+        )
+        if source is None:
+            raise UsageError("There is no command to profile.", field="command")
+        _on_server(source, options, requested, quiet=quiet, as_json=as_json)
+        return
     if batch_sizes is None and batch_flag is None and repeat == 1:
         _one(source or [], options, requested, screen, as_json=as_json)
     else:
@@ -153,6 +179,25 @@ def _read_program(command: Sequence[str], settings: Settings) -> ProgramSource:
             f"note: the {' and the '.join(unused)} of the task are not used here: the program is profiled as it is."
         )
     return source
+
+
+def _on_server(
+    source: ProgramSource, options: ProfileOptions, requested: RequestedLength, *, quiet: bool, as_json: bool
+) -> None:
+    found = profile_on_server(
+        source,
+        options.settings or read_settings(),
+        on_message=(lambda _message: None) if quiet else print_note,
+        batch_size=options.batch_size,
+        samples=options.samples,
+        steps=options.steps,
+    )
+    if as_json:
+        print_json(profile_record(found))
+    else:
+        print_card(found)
+    _print_notes(found, requested)
+    _print_next(found)
 
 
 def _one(

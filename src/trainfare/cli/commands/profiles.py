@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from trainfare.app.profiling.profiles import import_profile, list_profiles, remove_profiles, show_log, show_profile
+from trainfare.app.profiling.profiles import import_profile, list_profiles, remove_profiles, show_profile
 from trainfare.cli.cards.profile import iteration_time, print_card
 from trainfare.cli.console import new_table, out, print_json, print_note
 from trainfare.cli.options import Json, Store
+from trainfare.cli.use_cases import show_log
 from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
 from trainfare.settings import read_settings

@@ -17,7 +17,9 @@ from trainfare.cli.length_options import LengthOptions
 from trainfare.cli.option_groups import expand_options
 from trainfare.cli.options import Boot, Json, Plot, Profiles, Setup, Spot, Store
 from trainfare.cli.parsing import parse_deadline, parse_user_quota
+from trainfare.cli.use_cases import refuse_on_server, submit_on_server
 from trainfare.settings import read_settings
+from trainfare.store.server import is_server
 from trainfare.views.queue import queue_plan_record, submission_record, submission_result_record
 
 SUBMIT = "trainfare schedule submit PROFILE --deadline 6h"
@@ -55,14 +57,30 @@ def submit_command(
 ) -> None:
     """Submit a training to the queue."""
 
+    settings, when = read_settings({"store": store}), None if deadline is None else parse_deadline(deadline)
+    if is_server(settings.store):
+        refuse_on_server(settings, user=user)
+        submission = submit_on_server(
+            profiles or (),
+            settings=settings,
+            deadline=when,
+            gpus=gpus,
+            late_usd_per_hour=late_usd_per_hour,
+            **length.keywords,
+        )
+        if json:
+            print_json(submission_record(submission))
+        else:
+            print_queue((submission,))
+        return
     found = submit_job(
         profiles or (),
         **length.keywords,
         gpus=gpus,
-        deadline=None if deadline is None else parse_deadline(deadline),
+        deadline=when,
         late_usd_per_hour=late_usd_per_hour,
         user=user,
-        settings=read_settings({"store": store}),
+        settings=settings,
     )
     if json:
         print_json(submission_result_record(found, spell_arguments))

@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 import typer
 
 from trainfare.app.figures import require_drawable
-from trainfare.app.recommending import recommend as app
 from trainfare.app.recommending.recommend import Recommendation
 from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.cards.plan import print_plan
@@ -30,12 +29,15 @@ from trainfare.cli.options import (
     WeightTime,
 )
 from trainfare.cli.parsing import parse_early_target, parse_goal, parse_scope
+from trainfare.cli.use_cases import RemoteRecommendation, refuse_on_server
+from trainfare.cli.use_cases import recommend as ask_to_recommend
 from trainfare.errors import UsageError
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.recommender.pareto import MAX_COST_RATIO, fastest_within
 from trainfare.settings import read_settings
+from trainfare.store.server import is_server
 from trainfare.units import format_count
 from trainfare.views.recommendation import recommendation_record
 
@@ -121,7 +123,21 @@ def recommend(
     if view != "fare" and not files:
         raise UsageError("says what a figure shows, so it needs --plot FILE.", field="view")
     settings = read_settings({"store": store, "goal": goal, "boot_seconds": boot, "setup_seconds": setup})
-    found = app.recommend(
+    at_home = {
+        "early": None if early is None else parse_early_target(early),
+        "overheads": Overheads(disk_gib=disk_gib, data_gib=data_gib, results_gib=results_gib),
+    }
+    refuse_on_server(
+        settings,
+        plot=plot,
+        early=early,
+        boot=boot,
+        setup=setup,
+        disk_gib=disk_gib,
+        data_gib=data_gib,
+        results_gib=results_gib,
+    )
+    found = ask_to_recommend(
         profile or (),
         goal=parse_goal(
             goal,
@@ -138,12 +154,11 @@ def recommend(
         ),
         **length.keywords,
         split=split,
-        early=None if early is None else parse_early_target(early),
         baseline=baseline,
-        overheads=Overheads(disk_gib=disk_gib, data_gib=data_gib, results_gib=results_gib),
+        **({} if is_server(settings.store) else at_home),
         settings=settings,
     )
-    if files:
+    if files and not isinstance(found, RemoteRecommendation):
         figure = found.figure(view)
         for path in files:
             figure.save(path)
@@ -178,7 +193,7 @@ def _notable(plan: Plan) -> tuple[Estimate, ...]:
     return (*shown[: SHOWN - len(far)], *far)
 
 
-def _every_line(found: Recommendation) -> tuple[Estimate, ...]:
+def _every_line(found: Recommendation | RemoteRecommendation) -> tuple[Estimate, ...]:
     """The chosen estimate, then the best of each machine type and market, also those that are not eligible."""
 
     chosen = found.plan.chosen

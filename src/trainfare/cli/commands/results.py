@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from trainfare.app.running.results import fetch_results
 from trainfare.cli.cards.run import print_files
 from trainfare.cli.commands.run import RunId
 from trainfare.cli.console import print_json, print_note
 from trainfare.cli.options import Json, Store
+from trainfare.cli.use_cases import fetch_results
 from trainfare.settings import read_settings
 from trainfare.units import format_large, plural
 from trainfare.views.runs import file_records
@@ -25,12 +25,12 @@ def results(
 
     Those of a program that still runs are fetched as they are now.
     """
-    found = fetch_results(run_id, folder, settings=read_settings({"store": store}))
+    found, complete = fetch_results(run_id, folder, settings=read_settings({"store": store}))
     if json:
-        files = file_records(found.files)
-        print_json({"run": run_id, "folder": str(found.folder), "complete": found.complete, "files": files})
+        files = file_records(found)
+        print_json({"run": run_id, "folder": str(folder), "complete": complete, "files": files})
         return
-    print_files(found.files)
-    size = format_large(sum(file.bytes for file in found.files.values()))
-    so_far = "" if found.complete else "; the program still runs, more may come"
-    print_note(f"{plural(len(found.files), 'file')}, {size}B, in {found.folder}{so_far}")
+    print_files(found)
+    size = format_large(sum(file.bytes for file in found.values()))
+    so_far = "" if complete else "; the program still runs, more may come"
+    print_note(f"{plural(len(found), 'file')}, {size}B, in {folder}{so_far}")

@@ -12,10 +12,9 @@ import typer
 from trainfare.app.profiling.options import ProfileOptions
 from trainfare.app.programs.sources import ProgramSource, read_program
 from trainfare.app.running import run as app
-from trainfare.app.running.last_lines import last_lines
 from trainfare.app.running.moves import ask_to_move, propose_move
 from trainfare.app.running.send import summarize_sending
-from trainfare.app.running.status import read_output, show_run
+from trainfare.app.running.status import show_run
 from trainfare.cli.cards.profile_screen import Screen
 from trainfare.cli.cards.run import RunScreen, print_receipt
 from trainfare.cli.console import out, print_json, print_note, print_points
@@ -24,14 +23,24 @@ from trainfare.cli.length_options import LengthOptions
 from trainfare.cli.option_groups import expand_options
 from trainfare.cli.options import Budget, Deadline, GoalKind, Json, Quiet, Store
 from trainfare.cli.parsing import parse_launcher, parse_seconds
+from trainfare.cli.use_cases import (
+    agree,
+    attend,
+    last_lines,
+    read_output,
+    remote_proposal,
+    start_run,
+    stop_run,
+)
 from trainfare.errors import UsageError
-from trainfare.model.plan import Goal
+from trainfare.model.plan import Goal, Plan
 from trainfare.model.run import Run
 from trainfare.model.supplies import Install
 from trainfare.recommender.names import machine_name
 from trainfare.runner.decide import can_resume
 from trainfare.runner.status import RunStatus
 from trainfare.settings import Settings, read_settings
+from trainfare.store.server import is_server
 from trainfare.units import format_duration, format_usd
 from trainfare.views.runs import (
     move_sentence,
@@ -190,6 +199,18 @@ def train(
     """Profile a program, recommend a machine, train on it, and print the receipt."""
 
     settings = read_run_settings(store)
+    kind = goal or ("fastest" if running.budget is not None and running.deadline is None else settings.goal)
+    wanted = Goal(kind=kind, deadline_seconds=running.deadline_seconds, budget_usd=running.budget)
+    source = _read_program(command, running, settings)
+    if is_server(settings.store):
+        say = print_note if not quiet else lambda _message: None
+        found, options = remote_proposal(
+            source, running.run_options, goal=wanted, length=length.keywords, settings=settings, on_message=say
+        )
+        if options.on != found.plan.chosen.candidate.offer.vm_type.key:
+            _print_unreachable(found.plan)
+        _carry_out(agree(None, options, settings=settings), options, running, settings, json=json)
+        return
     from trainfare.app.running.train import propose  # the models of time and cost, which other commands start without
 
     screen = Screen(quiet=quiet)
@@ -199,18 +220,19 @@ def train(
         on_progress=screen.progress,
         on_output=None if quiet else screen.output,
     )
-    kind = goal or ("fastest" if running.budget is not None and running.deadline is None else settings.goal)
-    wanted = Goal(kind=kind, deadline_seconds=running.deadline_seconds, budget_usd=running.budget)
-    source = _read_program(command, running, settings)
     proposal = propose(source, running.run_options, profiling=profiling, goal=wanted, **length.keywords)
     screen.clear()
     if not proposal.is_the_recommended:
-        best = proposal.recommendation.plan.chosen
-        print_note(
-            f"The best machine is {machine_name(best.candidate.offer)}: {format_duration(best.seconds.value)}, "
-            f"{format_usd(best.usd.value)}; no door leads to it from here. The best one that can be launched:"
-        )
-    _carry_out(proposal.run, running, settings, json=json)
+        _print_unreachable(proposal.recommendation.plan)
+    _carry_out(proposal.run, running.run_options, running, settings, json=json)
+
+
+def _print_unreachable(plan: Plan) -> None:
+    best = plan.chosen
+    print_note(
+        f"The best machine is {machine_name(best.candidate.offer)}: {format_duration(best.seconds.value)}, "
+        f"{format_usd(best.usd.value)}; no door leads to it from here. The best one that can be launched:"
+    )
 
 
 @expand_options
@@ -240,7 +262,7 @@ def run(
     settings = read_run_settings(store)
     source = _read_program(command, running, settings) if command else None
     options = replace(running.run_options, plan_id=plan, profile_id=profile, on=on, split=split)
-    _carry_out(app.agree(source, options, settings=settings), running, settings, json=json)
+    _carry_out(agree(source, options, settings=settings), options, running, settings, json=json)
 
 
 def watch(run_id: RunId, json: Json = False, store: Store = None) -> None:
@@ -251,7 +273,7 @@ def watch(run_id: RunId, json: Json = False, store: Store = None) -> None:
 def stop(run_id: RunId, json: Json = False, store: Store = None) -> None:
     """Stop a run: it saves, its results come home, its machine ends."""
     settings = read_run_settings(store)
-    _print_end(app.stop_run(run_id, settings=settings), settings, json=json)
+    _print_end(stop_run(run_id, settings=settings), settings, json=json)
 
 
 def move(
@@ -292,8 +314,7 @@ def logs(
     settings, offset = read_settings({"store": store}), 0
     while True:
         state = show_run(run_id, settings=settings).life.state
-        text = read_output(run_id, settings=settings, offset=offset)
-        offset += len(text)
+        text, offset = read_output(run_id, settings=settings, offset=offset)
         sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()
         if not follow or state == "ended":
@@ -324,22 +345,25 @@ def _read_program(command: Sequence[str], running: RunningOptions, settings: Set
     return source
 
 
-def _carry_out(agreed: Run, running: RunningOptions, settings: Settings, *, json: bool) -> None:
+def _carry_out(
+    agreed: Run, options: app.RunOptions, running: RunningOptions, settings: Settings, *, json: bool
+) -> None:
     print_note(offer_sentence(agreed))
-    sending = summarize_sending(agreed)
-    for sentence in sending_sentences(sending):
+    sending = None if is_server(settings.store) else summarize_sending(agreed)
+    for sentence in () if sending is None else sending_sentences(sending):
         print_note(f"  {sentence}")
     if running.dryrun:
         if json:
-            print_json(proposal_record(agreed) | {"sending": sending_record(sending)})
+            record = proposal_record(agreed)
+            print_json(record if sending is None else record | {"sending": sending_record(sending)})
         return
     if not running.yes and not _confirmed():
         print_note("Nothing was started.")
         raise typer.Exit(1)
     if running.detach and agreed.patience_seconds is not None:
         print_note("note: without `trainfare watch`, the machine ends the program when the patience is over")
-    app.start_run(agreed, settings=settings)
-    _attend(agreed.id, settings, json=json, until_started=running.detach)
+    run_id = start_run(agreed, options, settings=settings)
+    _attend(run_id, settings, json=json, until_started=running.detach)
 
 
 def _confirmed(question: str = "Start it?") -> bool:
@@ -351,7 +375,7 @@ def _confirmed(question: str = "Start it?") -> bool:
 def _attend(run_id: str, settings: Settings, *, json: bool, until_started: bool = False) -> None:
     screen = RunScreen()
     try:
-        status = app.attend(run_id, settings=settings, on_status=screen, until_started=until_started)
+        status = attend(run_id, settings=settings, on_status=screen, until_started=until_started)
     except KeyboardInterrupt:
         screen.close()
         print_note(f"{run_id} goes on without you. Return to it: trainfare watch {run_id}")

@@ -2,13 +2,13 @@
 
 import typer
 
-from trainfare.app.running.results import result_files
 from trainfare.app.running.status import list_runs, show_run
 from trainfare.cli.cards.run import print_files, print_receipt, print_runs
 from trainfare.cli.commands.run import RunId
 from trainfare.cli.console import out, print_json, print_note
 from trainfare.cli.leftovers import read_run_settings
 from trainfare.cli.options import Json, Store
+from trainfare.cli.use_cases import result_files
 from trainfare.views.runs import file_records, run_record, state_sentence
 
 app = typer.Typer(help="Runs: list, show.", no_args_is_help=True)

@@ -1,5 +1,6 @@
 """`trainfare token`: who may use a server."""
 
+import sys
 from typing import Annotated, Literal
 
 import typer
@@ -10,6 +11,7 @@ from trainfare.cli.console import new_table, out, print_json, print_note
 from trainfare.cli.options import Json, Store
 from trainfare.cli.parsing import parse_seconds
 from trainfare.settings import read_settings
+from trainfare.store.server import save_token
 from trainfare.units import format_usd
 from trainfare.views.access import token_record
 
@@ -46,6 +48,16 @@ def create(
         return
     out().print(Text(made.secret), soft_wrap=True)
     print_note(f"This is the token {made.token.id} of {made.token.user}, in the role {role}. It is not shown again.")
+
+
+@app.command()
+def save(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The address of the server.")],
+) -> None:
+    """Store a token of yours for `trainfare --server URL`, in a file that only you can read."""
+    secret = typer.prompt("Token", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()
+    path = save_token(url, secret.strip())
+    print_note(f"The token for {url} is stored in {path}.")
 
 
 @app.command("list")

@@ -6,9 +6,9 @@ profiles or spends `member`, and tokens and commands on the server `admin`.
 
 from fastapi import APIRouter
 
-from trainfare.web.api import catalog, costs, me, plans, profiles, queue, runs, tasks, tokens
+from trainfare.web.api import catalog, costs, history, me, plans, profiles, queue, runs, tasks, tokens
 from trainfare.web.problems import RESPONSES
 
 router = APIRouter(responses=RESPONSES)
-for module in (me, profiles, tasks, plans, runs, costs, catalog, queue, tokens):
+for module in (me, profiles, tasks, plans, runs, costs, catalog, queue, tokens, history):
     router.include_router(module.router)

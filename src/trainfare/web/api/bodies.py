@@ -68,6 +68,7 @@ class ScopeBody(Body):
     regions: Names = []
     gpus: Names = []
     machines: Names = []
+    also: Names = []
     exclude: Names = []
     min_gpu_gib: Positive | None = None
     yours: bool = False
@@ -85,6 +86,7 @@ class ScopeBody(Body):
                 regions=tuple(self.regions),
                 gpus=tuple(self.gpus),
                 machines=tuple(self.machines),
+                also=tuple(self.also),
                 exclude=tuple(self.exclude),
                 min_gpu_gib=self.min_gpu_gib,
                 yours=self.yours,
@@ -114,6 +116,11 @@ class RecommendationBody(LengthBody):
     split: bool = False
     baseline: Name | None = None
     store: bool = Field(default=True, description="Store the plan, so that it can be shown again and run.")
+    documents: bool = Field(
+        default=False,
+        description="Answer also with the plan, the profiles and the best estimate of every machine as documents of "
+        "the history, and with the best machine that the server can launch.",
+    )
     every_machine: bool = Field(default=False, description="Answer with the best estimate of every machine.")
 
     def question(self, default_goal: Literal["cheapest", "fastest"]) -> Question:
@@ -177,7 +184,7 @@ class TermsBody(Body):
     auto_move: bool = False
     split: bool = False
 
-    def options(self) -> RunOptions:
+    def options(self, user: str | None = None) -> RunOptions:
         if self.plan is None and self.profile is None:
             raise UsageError("A run needs a plan, or a profile and a machine.", field="plan")
         return RunOptions(
@@ -192,6 +199,7 @@ class TermsBody(Body):
             resume_flag=self.resume_flag,
             auto_move=self.auto_move,
             split=self.split,
+            user=user,
         )
 
 

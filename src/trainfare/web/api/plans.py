@@ -1,14 +1,19 @@
 """`/recommendations`, `/plans` and `/estimates`: which machine, how long, how much."""
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 
 from trainfare.app.recommending.estimate import estimate
 from trainfare.app.recommending.plans import list_plans, show_plan
-from trainfare.app.recommending.recommend import save_plan
+from trainfare.app.recommending.recommend import Recommendation, save_plan
+from trainfare.app.running.train import best_reachable
+from trainfare.errors import InfeasibleError
+from trainfare.model.document import to_document
 from trainfare.model.plan import Plan
 from trainfare.recommender.names import machine_name
+from trainfare.settings import Settings
 from trainfare.views.recommendation import estimation_record, plan_record, recommendation_record
 from trainfare.web.answers import answer
 from trainfare.web.api.bodies import EstimateBody, RecommendationBody
@@ -29,7 +34,8 @@ def recommend(_visitor: Viewer, settings: ServerSettings, body: RecommendationBo
     if body.store:
         save_plan(found, settings)
     estimates = found.machines if body.every_machine else (found.plan.chosen, *found.plan.runners_up)
-    return {**recommendation_record(found.plan, found.profiles, estimates), "stored": body.store}
+    record = {**recommendation_record(found.plan, found.profiles, estimates), "stored": body.store}
+    return record | ({"documents": _documents(found, settings)} if body.documents else {})
 
 
 @router.get("/plans", response_model=Page[PlanSummary])
@@ -63,6 +69,18 @@ def estimate_one(_visitor: Viewer, settings: ServerSettings, body: EstimateBody)
         **body.keywords,
     )
     return estimation_record(found.estimate, found.remarks)
+
+
+def _documents(found: Recommendation, settings: Settings) -> dict[str, Any]:
+    reachable = None
+    with suppress(InfeasibleError):
+        reachable = best_reachable(found, settings).candidate.offer.vm_type.key
+    return {
+        "plan": to_document(found.plan),
+        "profiles": [to_document(profile) for profile in found.profiles],
+        "machines": [to_document(estimate) for estimate in found.machines],
+        "reachable": reachable,
+    }
 
 
 def _summary(plan: Plan) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The JSON objects that the API answers with, for its OpenAPI document. `views/` makes them."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -94,6 +94,7 @@ class RecommendationRecord(PlanRecord):
     """A plan, and the estimates that it was chosen from."""
 
     stored: bool = Field(description="Whether the plan can be shown again and run.")
+    documents: dict[str, Any] | None = Field(default=None, description="As the history has them, if asked for.")
     profiles: list[str]
 
 
@@ -153,6 +154,7 @@ class OfferRecord(BaseModel):
     estimate: EstimateRecord | None = Field(description="Null if the program was never profiled.")
     budget_usd: float | None = Field(description="The most that the run may cost; null is without limit.")
     deadline: str | None
+    document: dict[str, Any] = Field(description="The run as the history would store it.")
 
 
 class OutputRecord(BaseModel):
@@ -170,6 +172,7 @@ class FileRecord(BaseModel):
     number: int
     path: str
     bytes: int
+    sha256: str
     available: bool
 
 
@@ -272,10 +275,37 @@ class NewTokenRecord(TokenRecord):
     secret: str = Field(description="It is shown only here.")
 
 
+class DocumentList(BaseModel):
+    """What the store has, each as a document."""
+
+    items: list[dict[str, Any]]
+
+
+class DocumentPage(DocumentList):
+    """A page of documents."""
+
+    next: str | None = None
+    damaged: list[str]
+    facts: dict[str, list[dict[str, Any]]] = Field(description="The facts of each run of the page.")
+
+
+class IdList(BaseModel):
+    items: list[str]
+
+
+class BudgetRecord(BaseModel):
+    """What a user may spend in a time."""
+
+    cap_usd: float | None
+    spent_usd: float
+    reserved_usd: float = Field(description="What runs that have not ended may still spend.")
+
+
 class VisitorRecord(BaseModel):
     """The user who asks."""
 
     user: str
     role: Role
     budget_usd: float | None
+    budgets: dict[Literal["day", "month", "total"], BudgetRecord]
     version: str = Field(description="The version of the server.")

@@ -1,7 +1,6 @@
 """`/runs`: agree on one, start it once, list, show, stop, and read its output, results and receipt."""
 
 import codecs
-from dataclasses import replace
 from pathlib import PurePath
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from trainfare.app.running.run import agree, ask_to_stop
 from trainfare.app.running.start_for_user import MAX_KEY, start_for_user, starter_of
 from trainfare.app.running.status import page_runs, read_output, show_run
 from trainfare.errors import InfeasibleError
+from trainfare.model.document import to_document
 from trainfare.model.run import Run
 from trainfare.runner.status import RunStatus
 from trainfare.settings import Settings
@@ -20,11 +20,11 @@ from trainfare.units import format_usd
 from trainfare.views.estimates import estimate_record
 from trainfare.views.runs import offer_sentence, receipt_record, run_record, state_sentence
 from trainfare.web.api.bodies import StartBody, TermsBody
-from trainfare.web.api.ownership import require_own
+from trainfare.web.api.ownership import require_own, within_budget
 from trainfare.web.api.paging import DEFAULT_LIMIT, Cursor, Limit, Page
 from trainfare.web.api.records import FileList, OfferRecord, OutputRecord, ReceiptRecord, RunRecord, RunSummary
 from trainfare.web.context import ServerSettings
-from trainfare.web.visitors import Member, Viewer, Visitor
+from trainfare.web.visitors import Member, Viewer
 
 router = APIRouter(tags=["runs"])
 RunId = Annotated[str, Path(max_length=200)]
@@ -48,7 +48,7 @@ def list_all(
 @router.post("/runs/offers", response_model=OfferRecord)
 def offer(visitor: Member, settings: ServerSettings, body: TermsBody) -> dict[str, Any]:
     """Show the terms under which a run would be started: the machine, its price and the prediction. Nothing starts."""
-    return _offer_record(agree(None, body.options(), settings=_within_budget(settings, visitor)))
+    return _offer_record(agree(None, body.options(visitor.user), settings=within_budget(settings, visitor)))
 
 
 @router.post("/runs", status_code=201, response_model=RunRecord)
@@ -64,10 +64,10 @@ def start(
     The same request under the same `Idempotency-Key` leads to the same run, however often it is sent; another request
     under a key that was used is refused.
     """
-    settings = _within_budget(settings, visitor)
+    settings = within_budget(settings, visitor)
 
     def agreed() -> Run:
-        run = agree(None, body.options(), settings=settings)
+        run = agree(None, body.options(visitor.user), settings=settings)
         most, price = body.at_most_usd_per_hour, run.candidate.usd_per_hour
         if most is not None and price > most:
             raise InfeasibleError(
@@ -125,7 +125,13 @@ def files(_visitor: Viewer, settings: ServerSettings, run_id: RunId) -> dict[str
     """List the result files."""
     return {
         "files": [
-            {"number": each.number, "path": each.name, "bytes": each.bytes, "available": each.is_here}
+            {
+                "number": each.number,
+                "path": each.name,
+                "bytes": each.bytes,
+                "sha256": each.sha256,
+                "available": each.is_here,
+            }
             for each in list_downloads(run_id, settings=settings)
         ]
     }
@@ -151,12 +157,6 @@ def download(
 def receipt(_visitor: Viewer, settings: ServerSettings, run_id: RunId) -> dict[str, Any]:
     """Show predicted against paid, line by line, up to now."""
     return receipt_record(show_run(run_id, settings=settings).receipt)
-
-
-def _within_budget(settings: Settings, visitor: Visitor) -> Settings:
-    """The settings with the budget of the visitor as a cap on the costs of a month, if it is the lower one."""
-    caps = [usd for usd in (settings.max_usd_per_user_month, visitor.budget_usd) if usd is not None]
-    return replace(settings, max_usd_per_user_month=min(caps)) if caps else settings
 
 
 def _record(status: RunStatus, settings: Settings) -> dict[str, Any]:
@@ -193,4 +193,5 @@ def _offer_record(run: Run) -> dict[str, Any]:
         "estimate": None if run.estimate is None else estimate_record(run.estimate),
         "budget_usd": limits.budget_usd,
         "deadline": None if limits.deadline is None else limits.deadline.isoformat(),
+        "document": to_document(run),
     }
