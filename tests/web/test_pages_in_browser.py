@@ -71,7 +71,9 @@ class Witness:
     def __init__(self, context: "BrowserContext", server: RunningServer) -> None:
         self.complaints: list[str] = []
         self._host = server.host
-        context.on("console", lambda m: self.complaints.append(f"{m.location}: {m.text}"[:300]) if m.type == "error" else None)
+        context.on(
+            "console", lambda m: self.complaints.append(f"{m.location}: {m.text}"[:300]) if m.type == "error" else None
+        )
         context.on("weberror", lambda error: self.complaints.append(str(error.error)))
         context.on("request", lambda request: self._see(request.url))
 
