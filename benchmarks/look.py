@@ -109,7 +109,7 @@ def look(views: dict[tuple[str, str], Page], address: str, wanted: dict[str, str
     for name, path in wanted.items():
         for (size, scheme), page in views.items():
             noise: list[str] = []
-            page.once("console", lambda message, noise=noise: noise.append(message.text))  # type: ignore[misc]
+            page.once("console", lambda message, noise=noise: noise.append(message.text))  # type: ignore[misc] # the default binds the list of this page
             page.goto(f"{address}{path}")
             page.wait_for_timeout(600)
             page.screenshot(path=out / f"{name}-{size}-{scheme}.png", full_page=True)

@@ -54,9 +54,9 @@ def command(*words: str, environment: dict[str, str], directory: Path | None = N
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[RunningServer]:
+def serving(folder: Path, **variables: str) -> Iterator[RunningServer]:
     """`trainfare serve` for the user whose home is this folder, on a free port."""
-    environment = environment_in(folder)
+    environment = environment_in(folder) | variables
     with (
         (folder / "server.log").open("ab") as log,
         subprocess.Popen(

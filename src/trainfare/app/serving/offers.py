@@ -94,7 +94,7 @@ class Picked:
     machine: str
     """`aws/g5.xlarge`."""
     market: str | None = None
-    """None: on demand, or a machine of the user's own."""
+    """The market; None is on demand, or a machine of the user's own."""
     nodes: int = 1
 
     def is_of(self, candidate: Candidate) -> bool:

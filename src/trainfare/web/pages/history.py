@@ -20,6 +20,10 @@ from trainfare.web.visitors import Viewer
 router = APIRouter()
 DAYS = 30
 SHOWN = 100
+_TIMES = (
+    *(0.1, 0.2, 0.5, 1, 2, 5, 8, 10, 12, 15, 20, 30, 60, 120, 300, 600, 1200, 1800),
+    *(3600.0 * hours for hours in (1, 2, 4, 8, 12, 24, 48, 120, 240, 720)),
+)
 
 
 @router.get("/history")
@@ -118,11 +122,7 @@ def _points(chosen: list[tuple[ComparedRun, ComparedLine]], *, of_cost: bool) ->
         return None
     values = [value for _, _, predicted, observed in found for value in (predicted.low, predicted.high, observed)]
     low, high = min(values) / 1.3, max(values) * 1.3
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for digits in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
-        ticks = [digit * 10.0**power for power in powers for digit in digits if low <= digit * 10.0**power <= high]
-        if len(ticks) >= 3:
-            break
+    ticks = _money_ticks(low, high) if of_cost else _time_ticks(low, high)
     written = format_usd if of_cost else format_duration
     return {
         "ticks": [(log_place(mark, low, high), written(mark)) for mark in ticks],
@@ -138,3 +138,18 @@ def _points(chosen: list[tuple[ComparedRun, ComparedLine]], *, of_cost: bool) ->
             for run, line, predicted, observed in found
         ],
     }
+
+
+def _money_ticks(low: float, high: float) -> list[float]:
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1,), (1, 3), (1, 2, 5)):
+        ticks = [digit * 10.0**power for power in powers for digit in digits if low <= digit * 10.0**power <= high]
+        if len(ticks) >= 3:
+            break
+    return ticks
+
+
+def _time_ticks(low: float, high: float) -> list[float]:
+    """Times that people name, at most six of them."""
+    inside = [tick for tick in _TIMES if low <= tick <= high]
+    return inside[:: math.ceil(len(inside) / 6)] if inside else []

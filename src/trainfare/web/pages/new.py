@@ -31,7 +31,7 @@ _FIELDS = {"command": "script", "upload": "upload", "folder": "folder", "batch_s
 
 @router.get("/")
 def home(_visitor: Viewer, settings: ServerSettings) -> Response:
-    """What there is to come back to: a profile that is being taken, the runs, the last offers; else the form."""
+    """Go on with what is under way, or with the last offers or runs; a first visit gets the form."""
     return RedirectResponse(_last_place(settings), status_code=303)
 
 
