@@ -34,7 +34,7 @@ def test_the_training_function_is_profiled_in_the_processes_of_ray(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))  # Ray writes a token there
     monkeypatch.setenv("TRAINFARE_STORE", str(tmp_path / "h.db"))
-    command = [TRAINFARE, "profile", "--json", "--", PYTHON, program.name]
+    command = [str(TRAINFARE), "profile", "--json", "--", str(PYTHON), program.name]
     done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
