@@ -133,7 +133,8 @@ def test_a_supervisor_that_wakes_before_its_launch_does_not_launch_what_another_
 
 def test_only_one_thread_of_a_process_supervises_a_run(world: World) -> None:
     run = world.start("import time; time.sleep(0.5)")
-    followed, tokens = threading.Event(), set()
+    followed = threading.Event()
+    tokens: set[int | None] = set()
     follower = threading.Thread(
         target=attend,
         args=(run.id,),
@@ -157,7 +158,8 @@ def test_only_one_thread_of_a_process_supervises_a_run(world: World) -> None:
 def test_a_failed_termination_is_a_fact_even_if_a_remark_came_first(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, terminate, failed = world.start(PROGRAM), FakeDoor.terminate, []
+    run, terminate = world.start(PROGRAM), FakeDoor.terminate
+    failed: list[str] = []
 
     def fail_once(self: FakeDoor, key: str) -> None:
         if not failed:
