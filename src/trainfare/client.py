@@ -52,7 +52,7 @@ class Client:
         return self._record("GET", f"/profiles/{quoted(profile_id)}")
 
     def profile_log(self, profile_id: str) -> str:
-        """What the program of a profile printed while it was measured."""
+        """The output of the program of a profile while it was measured."""
         return str(self._record("GET", f"/profiles/{quoted(profile_id)}/log")["log"])
 
     def remove_profile(self, profile_id: str) -> None:

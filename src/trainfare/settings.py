@@ -71,6 +71,15 @@ class Settings:
     max_usd_per_user_day: float | None = None
     max_usd_per_user: float | None = None
     """The most that all runs of one user may ever cost."""
+    webhook: str | None = None
+    """the URL that learns when a run has ended or a budget is nearly spent; signed by TRAINFARE_WEBHOOK_SECRET."""
+    webhook_private: bool = False
+    """The webhook may be at an address that is not public."""
+    mail_server: str | None = None
+    """The mail server by which the same is sent as e-mail, such as smtp://localhost:25."""
+    mail_from: str | None = None
+    mail_to: str | None = None
+    """Addresses, separated by commas. A user whose name is an address gets their own messages too."""
     origins: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -144,13 +153,11 @@ def _parse(name: str, value: object, source: str) -> object:
             case _ if name.startswith("max_usd_per_"):
                 return _parse_usd(value)
             case "server":
-                if not str(value).startswith(("http://", "https://")):
-                    raise ValueError(f"must be a URL such as http://localhost:8765, not {value!r}")
-                return str(value).rstrip("/")
+                return _parse_server(value)
+            case "webhook_private":
+                return _parse_switch(value)
             case "goal":
-                if value not in ("cheapest", "fastest"):
-                    raise ValueError(f"must be cheapest or fastest, not {value!r}")
-                return value
+                return _parse_goal(value)
             case _:
                 if not isinstance(value, str):
                     raise ValueError(f"must be text, not {value!r}")
@@ -166,6 +173,24 @@ def _parse_iterations(value: object) -> int:
     if not text.isdecimal() or int(text) < 2:
         raise ValueError(f"must be a whole number of at least 2, not {value!r}")
     return int(text)
+
+
+def _parse_server(value: object) -> str:
+    if not str(value).startswith(("http://", "https://")):
+        raise ValueError(f"must be a URL such as http://localhost:8765, not {value!r}")
+    return str(value).rstrip("/")
+
+
+def _parse_switch(value: object) -> bool:
+    if str(value).lower() not in ("true", "false"):
+        raise ValueError(f"must be true or false, not {value!r}")
+    return str(value).lower() == "true"
+
+
+def _parse_goal(value: object) -> object:
+    if value not in ("cheapest", "fastest"):
+        raise ValueError(f"must be cheapest or fastest, not {value!r}")
+    return value
 
 
 def _parse_usd(value: object) -> float:

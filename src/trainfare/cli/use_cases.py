@@ -51,7 +51,7 @@ TERMS = (
     "auto_move",
     "split",
 )
-"""The options of a run that a server takes, besides its plan and its profile."""
+"""The options of a run that a server takes, apart from its plan and its profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +278,7 @@ def submit_on_server(
 
 
 def show_log(profile_id: str, *, settings: Settings) -> str:
-    """What a program printed while it was measured."""
+    """The output of a program while it was measured."""
     if not is_server(settings.store):
         from trainfare.app.profiling.profiles import show_log as log_at_home
 

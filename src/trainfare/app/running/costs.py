@@ -78,7 +78,7 @@ def caps_of(settings: Settings) -> Caps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLine:
-    """What a user may spend in a time, and has spent or reserved in it."""
+    """The cap of a user for some time, with the money that is spent and reserved in it."""
 
     cap_usd: float | None
     spent_usd: float
@@ -101,7 +101,7 @@ class UserBudget:
 
 
 def user_budget(user: str, *, settings: Settings) -> UserBudget:
-    """What the runs of a user have cost and may still cost, next to the caps of the settings."""
+    """The costs of the runs of a user, paid and reserved, next to the caps of the settings."""
     now, caps = _now(), caps_of(settings)
     with open_existing_history(settings.store) as history:
         every = _charges(history, now)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from trainfare.app.running.run import attend
+from trainfare.app.serving.notices import NoticeSender
 from trainfare.errors import TrainfareError
 from trainfare.model.task import task_lease_name
 from trainfare.runner.status import RunStatus
@@ -20,6 +21,7 @@ from trainfare.settings import NAMES, Settings
 from trainfare.store.open import open_history
 
 LOOK_SECONDS = 1.0
+NOTICE_SECONDS = 5.0
 TASKS_AT_ONCE = 1
 """Two profiles at once would disturb each other's clocks."""
 RECENT = timedelta(minutes=10)
@@ -40,17 +42,22 @@ class BackgroundWorker:
         self._stopping = threading.Event()
         self._runs: dict[str, threading.Thread] = {}
         self._tasks: dict[str, subprocess.Popen[bytes]] = {}
+        self._notices = NoticeSender(settings)
+        self._threads = [threading.Thread(target=self._look_for_notices, name="notices", daemon=True)]
         self._thread = threading.Thread(target=self._look_for_work, name="worker", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
+        if self._notices.has_places:
+            for thread in self._threads:
+                thread.start()
 
     def stop(self) -> None:
         """End all threads and wait for them; processes of tasks are asked to end, and the next server begins anew."""
         self._stopping.set()
         for process in self._tasks.values():
             process.terminate()
-        for thread in (self._thread, *self._runs.values()):
+        for thread in (self._thread, *self._threads, *self._runs.values()):
             if thread.is_alive():
                 thread.join(5.0)
 
@@ -61,6 +68,14 @@ class BackgroundWorker:
             except TrainfareError as error:
                 _log.warning("the store cannot be read: %s", error.message)
             self._stopping.wait(LOOK_SECONDS)
+
+    def _look_for_notices(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._notices.look()
+            except TrainfareError as error:
+                _log.warning("notices cannot be looked for: %s", error.message)
+            self._stopping.wait(NOTICE_SECONDS)
 
     def _look(self) -> None:
         now = datetime.now(UTC)

@@ -276,7 +276,7 @@ class NewTokenRecord(TokenRecord):
 
 
 class DocumentList(BaseModel):
-    """What the store has, each as a document."""
+    """Documents of the store."""
 
     items: list[dict[str, Any]]
 
@@ -294,7 +294,7 @@ class IdList(BaseModel):
 
 
 class BudgetRecord(BaseModel):
-    """What a user may spend in a time."""
+    """The cap of a user for some time, with the money that counts against it."""
 
     cap_usd: float | None
     spent_usd: float
