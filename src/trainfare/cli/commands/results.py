@@ -32,5 +32,7 @@ def results(
         return
     print_files(found.files)
     size = format_large(sum(file.bytes for file in found.files.values()))
-    so_far = "" if found.complete else "; the program still runs, more may come"
+    so_far = "" if found.complete or found.lost else "; the program still runs, more may come"
     print_note(f"{plural(len(found.files), 'file')}, {size}B, in {found.folder}{so_far}")
+    if found.lost:
+        print_note(found.lost)
