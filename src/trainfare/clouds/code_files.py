@@ -93,7 +93,7 @@ def _read_rules(folder: Path) -> GitIgnoreSpec | None:
 
 
 def _is_never_sent(name: str) -> bool:
-    """Also results that are on their way home."""
+    """True also for results that are on their way home."""
     return name in NEVER_SENT or name.startswith(ARRIVING)
 
 

@@ -131,7 +131,7 @@ class Receiving:
         node, batch, size = self.files[self._left[0]].node, list[str](), 0
         for name in islice(self._left, _FILES):
             size += self.files[name].file.bytes
-            if self.files[name].node != node or size > self._part:
+            if self.files[name].node != node or size > self._part or name in self._digests:
                 break
             batch.append(name)
         if batch:

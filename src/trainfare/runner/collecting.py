@@ -43,7 +43,7 @@ def stuck_sentence(run_id: str, arrivals: Arrivals | None, *, stuck: float, left
 
 
 def lost_sentence(run_id: str, arrivals: Arrivals | None, folder: str, *, stuck: float) -> str:
-    """What is lost when collecting is given up, and where the rest is."""
+    """A sentence about results that are given up, and where the rest is."""
     words = [
         f"The results were given up, because nothing of them arrived for {format_duration(stuck)}.",
         _missing(arrivals),

@@ -87,7 +87,7 @@ class View:
     """The last moment at which a part of the results or of a checkpoint arrived, or at which that was first tried. Time
     in which it was not tried is left out."""
     arrivals: Arrivals | None = None
-    """How far the results have come; None if their list was not read yet."""
+    """The results on their way home; None if their list was not read yet."""
     asked_to_end_at: datetime | None = None
     """The moment at which the door accepted to terminate the current attempt."""
     progress: RunProgress | None = None

@@ -28,7 +28,7 @@ class RunStatus:
     traffic: tuple[NodeTraffic, ...] = ()
     """The traffic of each node of several."""
     arrivals: Arrivals | None = None
-    """How far the results have come, while they are collected and where that is known."""
+    """The results on their way home, while they are collected and where that is known."""
 
     @property
     def usd_in_all(self) -> Interval | None:

@@ -14,7 +14,7 @@ _NAME = "collecting.json"
 
 
 def read_arrivals(folder: Path, attempt: int) -> Arrivals | None:
-    """How far the results of an attempt have come; None if that is not known here."""
+    """The results of an attempt on their way home; None if this machine does not know."""
     with suppress(OSError, msgspec.MsgspecError):
         found = msgspec.json.decode((folder / _NAME).read_bytes(), type=Arrivals)
         return found if found.attempt == attempt else None

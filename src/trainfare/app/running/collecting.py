@@ -31,7 +31,7 @@ class Collecting:
 
     @property
     def arrivals(self) -> Arrivals | None:
-        """None before the list of results was read."""
+        """The state of the transfer; None before the list of results was read."""
         found = self._receiving
         if found is None:
             return None
@@ -75,8 +75,8 @@ class Collecting:
             remember_results(self.folder, Results(files={name: found.files[name].file for name in found.whole}))
 
     def _begin(self, shells: Mapping[int, Shell]) -> Receiving | None:
-        """None while the program of a node has not ended: it is asked to. Of a file that several nodes have, the last
-        node's is taken."""
+        """The files of all nodes; None while the program of one has not ended, which is asked to. If several nodes
+        have a file, the last node's is taken."""
         files: dict[str, Wanted] = {}
         for node, shell in sorted(shells.items()):
             found = driver.results(shell)

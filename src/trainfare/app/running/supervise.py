@@ -52,7 +52,7 @@ PART_SECONDS = 5.0
 """A program is sent, a checkpoint fetched, or results are collected for so long at a time: then limits and requests to
 stop are looked at, and the lease is renewed."""
 LONGEST_STEP = timedelta(seconds=60)
-"""Of the time between two steps, not more is counted as a try to collect: the computer may have slept."""
+"""The most of the time between two steps that counts as a try to collect: the computer may have slept."""
 REAP_SECONDS = 60.0
 """Machines that were given up are asked to end this often."""
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
