@@ -13,9 +13,10 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import ConsoleMessage, Page, sync_playwright
 
 from tests.web.browser import DESK, PHONE, chromium, command, open_context, serving
 
@@ -104,12 +105,16 @@ def pages(link: str) -> Iterator[dict[tuple[str, str], Page]]:
         yield found
 
 
+def _note(noise: list[str], message: ConsoleMessage) -> None:
+    noise.append(message.text)
+
+
 def look(views: dict[tuple[str, str], Page], address: str, wanted: dict[str, str], out: Path) -> None:
     """Write the pictures, and say what is wrong with a page that can be seen without eyes."""
     for name, path in wanted.items():
         for (size, scheme), page in views.items():
             noise: list[str] = []
-            page.once("console", lambda message, noise=noise: noise.append(message.text))  # type: ignore[misc] # the default binds the list of this page
+            page.once("console", partial(_note, noise))
             page.goto(f"{address}{path}")
             page.wait_for_timeout(600)
             page.screenshot(path=out / f"{name}-{size}-{scheme}.png", full_page=True)

@@ -371,6 +371,7 @@ LIVES: dict[str, Life] = {
             "program started",
             "program ended",
             "before collect",
+            "results arrived",
             "results fetched",
             "results collected",
             "after collect",

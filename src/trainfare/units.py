@@ -131,6 +131,12 @@ def format_large(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def format_size(number: float) -> str:
+    """A number of bytes: `42.7 MB`."""
+    text = format_large(number)
+    return f"{text[:-1]} {text[-1]}B" if text[-1].isalpha() else f"{text} B"
+
+
 def format_tokens(tokens: float) -> str:
     """A number of tokens as the papers write it, with B for a thousand millions: 300B tokens, 1.5M tokens."""
     return f"{format_large(tokens).replace('G', 'B')} tokens"

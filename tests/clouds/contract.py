@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from tests.makers import make_candidate, make_offer, make_vm_type
-from trainfare.clouds import driver
+from trainfare.clouds import driver, receiving
 from trainfare.clouds.door import Door, Launch, RefusedError, Shell
 from trainfare.clouds.driver import AgentJob, CodeBundle, JournalEntry
+from trainfare.clouds.receiving import Receiving, Wanted
 from trainfare.errors import ExternalError
 from trainfare.model.rented import RentedMachine
 
@@ -278,6 +279,25 @@ class DoorContract:
         with pytest.raises(ExternalError, match="a"):
             driver.fetch(shell, results, tmp_path / "home")
         assert [path.name for path in (tmp_path / "home").iterdir()] == ["b"]
+
+    def test_results_come_home_in_parts_that_another_process_continues(
+        self, run: Callable[..., Shell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(receiving, "LARGEST_PART", 1 << 18)
+        shell = run("open('large 1', 'wb').write(bytes(range(256)) * 4000); open('b', 'w').write('small')")
+        ended(shell)
+        found = driver.results(shell)
+        assert found is not None
+        wanted = {name: Wanted(0, file) for name, file in found.files.items()}
+        first, second = (Receiving(folder=tmp_path / "home", key="r1-1", files=wanted) for _ in range(2))
+        while first.bytes < 300_000:
+            assert not first.advance({0: shell}, seconds=0.0)
+        while not second.advance({0: shell}, seconds=0.0):
+            assert [path.name for path in (tmp_path / "home").iterdir()] == [first.arriving.name]
+        second.settle()
+        assert first.bytes + second.bytes == 1_024_000 + len("small")
+        assert (tmp_path / "home/large 1").read_bytes() == bytes(range(256)) * 4000
+        assert sorted(path.name for path in (tmp_path / "home").iterdir()) == ["b", "large 1"]
 
     def test_a_program_that_is_asked_to_stop_can_save_first(self, run: Callable[..., Shell]) -> None:
         source = "import signal, sys, time\n"

@@ -247,13 +247,13 @@ def result_files(run_id: str, *, settings: Settings) -> "dict[str, ResultFile]":
         return {each["path"]: ResultFile(bytes=each["bytes"], sha256=each["sha256"]) for each in client.files(run_id)}
 
 
-def fetch_results(run_id: str, folder: Path, *, settings: Settings) -> "tuple[dict[str, ResultFile], bool]":
-    """Bring the results of a run to a folder, verified: the files, and whether they are all."""
+def fetch_results(run_id: str, folder: Path, *, settings: Settings) -> "tuple[dict[str, ResultFile], bool, str | None]":
+    """Bring the results of a run to a folder, verified: the files, whether they are all, and which were given up."""
     from trainfare.app.running.results import fetch_results as fetch_at_home
 
     if not is_server(settings.store):
         found = fetch_at_home(run_id, folder, settings=settings)
-        return found.files, found.complete
+        return found.files, found.complete, found.lost
     from trainfare.app.running.results import save_download
     from trainfare.app.running.status import show_run
 
@@ -262,7 +262,7 @@ def fetch_results(run_id: str, folder: Path, *, settings: Settings) -> "tuple[di
     with asking(settings) as client:
         for number, name in enumerate(sorted(files)):
             save_download(folder, name, files[name], lambda path, number=number: client.download(run_id, number, path))  # type: ignore[misc] # mypy does not infer lambdas with defaults
-    return files, complete
+    return files, complete, None
 
 
 def submit_on_server(

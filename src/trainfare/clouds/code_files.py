@@ -21,6 +21,8 @@ NEVER_SENT = frozenset(
         ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints", ".trainfare",
     }
 )  # fmt: skip
+ARRIVING = ".trainfare-arriving-"
+"""The first letters of the folder of results that are on their way home."""
 MAX_BYTES = 2_000_000_000
 MAX_FILES = 100_000
 
@@ -70,7 +72,7 @@ def _walk(
         for entry in sorted(entries, key=lambda each: each.name):
             at = path / entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
-            if entry.name in NEVER_SENT or str(at) in leave_out or _is_ignored(at, is_folder, rules):
+            if _is_never_sent(entry.name) or str(at) in leave_out or _is_ignored(at, is_folder, rules):
                 continue
             if is_folder:
                 yield from _walk(folder, at, rules, leave_out)
@@ -88,6 +90,11 @@ def _read_rules(folder: Path) -> GitIgnoreSpec | None:
         for line in (folder / name).read_text(errors="replace").splitlines()
     ]
     return GitIgnoreSpec.from_lines(lines) if lines else None
+
+
+def _is_never_sent(name: str) -> bool:
+    """True also for results that are on their way home."""
+    return name in NEVER_SENT or name.startswith(ARRIVING)
 
 
 def _is_ignored(path: PurePosixPath, is_folder: bool, rules: Mapping[PurePosixPath, GitIgnoreSpec]) -> bool:

@@ -15,6 +15,7 @@ from trainfare.model.rented import RentedMachine
 from trainfare.model.run import Checkpoint, Fact, FactKind, Outcome, Run, RunState
 from trainfare.runner.better import BetterMachine
 from trainfare.runner.checkpoints import LostWork, describe_checkpoint, lost_work
+from trainfare.runner.collecting import Arrivals, lost_sentence, stuck_sentence
 from trainfare.runner.life import MAY_BE_SILENT, Life
 from trainfare.runner.limits import Limit, format_moment, lease_end, lease_reason, limit_reached, limits_ahead
 from trainfare.runner.progress import RunProgress
@@ -40,7 +41,7 @@ class Patience:
     """Until a machine that was launched is listed. So long after a termination one may still turn up."""
     boot: float = 900.0
     collect: float = 600.0
-    """Until results that cannot be fetched are given up."""
+    """Until results are given up of which nothing arrives any more."""
     notice: float = 120.0
     """Until a silent machine is reported, and until a run that the user moves leaves it: longer than a short cut."""
     silence: float = 1800.0
@@ -83,7 +84,10 @@ class View:
     answers: bool | None = None
     """True if all machines answer; None if that is unknown."""
     collecting_since: datetime | None = None
-    """The end of the program, or the last moment at which something of a checkpoint arrived after it."""
+    """The last moment at which a part of the results or of a checkpoint arrived, or at which that was first tried. Time
+    in which it was not tried is left out."""
+    arrivals: Arrivals | None = None
+    """The results on their way home; None if their list was not read yet."""
     asked_to_end_at: datetime | None = None
     """The moment at which the door accepted to terminate the current attempt."""
     progress: RunProgress | None = None
@@ -114,7 +118,7 @@ launch       ask the door for machines, with the key of the attempt
 start        send code and agent to every node and start it
 stop         ask the agents to end the program, so that it can save
 fetch        bring a part of a checkpoint home
-collect      fetch the results
+collect      bring a part of the results home
 terminate    ask the door for the end of every machine of the attempt
 """
 
@@ -455,8 +459,13 @@ def _collecting(run: Run, life: Life, view: View, note: _Note, patience: Patienc
     if life.silent_since is not None and _is_own(life):
         return Wait("its machine does not answer")  # the results wait there, and cost nothing
     if view.now - since > timedelta(seconds=patience.collect):
-        text = f"The results could not be fetched within {format_duration(patience.collect)}."
+        text = lost_sentence(run.id, view.arrivals, run.results_directory, stuck=patience.collect)
         return note("results lost", text=text)
+    half = patience.collect / 2
+    if view.now - since > timedelta(seconds=half):
+        text = stuck_sentence(run.id, view.arrivals, stuck=half, left=half)
+        if not _was_said(life, text):
+            return note("warned", text=text)
     if view.machines is None:
         return Wait("the door does not answer")
     goes_on = life.interrupted and life.stop_reason is None

@@ -7,6 +7,7 @@ from datetime import datetime
 from trainfare.model.bill import Billing
 from trainfare.model.interval import Interval
 from trainfare.model.run import Fact, Observation, Run
+from trainfare.runner.collecting import Arrivals
 from trainfare.runner.life import Life, life_of
 from trainfare.runner.progress import RunProgress, progress_of
 from trainfare.runner.receipt import Receipt, receipt_of
@@ -26,6 +27,8 @@ class RunStatus:
     now: datetime
     traffic: tuple[NodeTraffic, ...] = ()
     """The traffic of each node of several."""
+    arrivals: Arrivals | None = None
+    """The results on their way home, while they are collected and where that is known."""
 
     @property
     def usd_in_all(self) -> Interval | None:

@@ -10,7 +10,7 @@ from trainfare.model.interval import Interval
 from trainfare.model.run import Fact, FactKind, Run
 from trainfare.runner.receipt import Line, Receipt
 from trainfare.runner.status import RunStatus
-from trainfare.units import format_duration, format_large, format_number, format_usd, plural
+from trainfare.units import format_duration, format_number, format_size, format_usd, plural
 from trainfare.views.offers_page import machine_title
 
 _HEADLINES: Mapping[str, str] = {
@@ -82,12 +82,6 @@ class ReceiptRow:
     time: str
     paid: str
     difference: str
-
-
-def format_size(number: float) -> str:
-    """`42.7 MB`."""
-    text = format_large(number)
-    return f"{text[:-1]} {text[-1]}B" if text[-1].isalpha() else f"{text} B"
 
 
 def rough_duration(seconds: float) -> str:

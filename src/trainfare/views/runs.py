@@ -7,6 +7,7 @@ from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate
 from trainfare.model.run import Checkpoint, Fact, Run
 from trainfare.recommender.names import candidate_name, machine_name
+from trainfare.runner.collecting import Arrivals
 from trainfare.runner.receipt import Line, Receipt
 from trainfare.runner.status import RunStatus
 from trainfare.runner.traffic import NodeTraffic
@@ -55,6 +56,7 @@ def run_record(status: RunStatus) -> dict[str, Any]:
         "paid_usd": status.receipt.total.paid_usd,
         **_optional("usd_in_all", status.usd_in_all),
         "results": run.results_directory,
+        "arrivals": _arrivals_record(status.arrivals),
         "traffic": traffic_records(status.traffic),
         "setup": run.setup,
         "install": run.install,
@@ -161,6 +163,8 @@ def state_sentence(status: RunStatus) -> str:
         return f"{life.state}; its machine has not answered for {silence}"
     if life.state == "booting" and any(machine.state == "queued" for machine in life.machines):
         return "waits in the queue"
+    if life.state == "collecting" and status.arrivals is not None:
+        return f"collecting, {status.arrivals.text}"
     if life.state != "training":
         return life.state
     done = f"iteration {progress.iterations:,}"
@@ -212,6 +216,17 @@ def _line_record(line: Line) -> dict[str, Any]:
         "paid_usd": line.paid_usd,
         "inside": line.is_inside,
         "cost_inside": line.is_cost_inside,
+    }
+
+
+def _arrivals_record(arrivals: Arrivals | None) -> dict[str, Any] | None:
+    if arrivals is None:
+        return None
+    return {
+        "files": arrivals.files,
+        "bytes": arrivals.bytes,
+        "whole_files": arrivals.whole_files,
+        "arrived_bytes": arrivals.arrived_bytes,
     }
 
 

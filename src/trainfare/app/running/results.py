@@ -9,7 +9,7 @@ program that still runs are fetched from its machine as they are now.
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -22,12 +22,14 @@ from trainfare.clouds.driver import ResultFile, Results
 from trainfare.clouds.local_shell import LocalShell
 from trainfare.errors import ExternalError, UsageError
 from trainfare.model.rented import launch_key
-from trainfare.model.run import Run
+from trainfare.model.run import FactKind, Run
 from trainfare.runner.life import Life, life_of
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_existing_history
 
 _NAME = "results.json"
+_COLLECTED: tuple[FactKind, ...] = ("results collected", "results lost")
+"""The ways in which collecting ends; only of a loss there is a text."""
 _TRIES = 3
 """A program that runs may write a file while it is fetched."""
 
@@ -47,7 +49,9 @@ class FetchedResults:
     bytes: int
     """Bytes that were copied or received; files that were there already are not."""
     complete: bool
-    """False if the program still runs: more may come."""
+    """False if the program still runs, so that more may come, or if some were lost."""
+    lost: str | None = None
+    """The results that were given up, in a sentence."""
 
 
 def remember_results(folder: Path, found: Results) -> None:
@@ -77,8 +81,11 @@ def fetch_results(run_id: str, folder: Path, *, settings: Settings | None = None
     life = life_of(facts)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder.", field="folder")
-    if files := _remembered(run_folder(settings, run.id)):
-        return _copy_from_home(run, folder, files, complete=life.state == "ended")
+    files = _remembered(run_folder(settings, run.id))
+    if files and life.state != "collecting":  # more are on the machine then
+        lost = next((fact.text for fact in reversed(facts) if fact.kind in _COLLECTED), None)
+        found = _copy_from_home(run, folder, files, complete=life.state == "ended" and lost is None)
+        return replace(found, lost=lost)
     if not life.may_cost:
         raise ExternalError(_nothing_sentence(run, life, collected=any(fact.collected_files for fact in facts)))
     return _fetch_from_machines(run, life, folder, settings)

@@ -28,7 +28,7 @@ from trainfare.app.running.doors import open_door, open_doors
 from trainfare.app.running.reading import SeenReader
 from trainfare.app.running.recovery import check_resume_flag, list_alternatives, read_segments
 from trainfare.app.running.send import check_sending
-from trainfare.app.running.status import load_status, run_folder
+from trainfare.app.running.status import load_status, run_folder, with_arrivals
 from trainfare.app.running.supervise import Supervisor, reached
 from trainfare.clouds.door import Door
 from trainfare.clouds.sandbox import sandbox_prefix
@@ -187,18 +187,16 @@ def attend(
     settings = settings or read_settings()
     with open_existing_history(settings.store) as history:
         run = history.runs.get(run_id)
-        with _attendance(history, run, settings) as step:
+        with _attendance(history, run, settings) as attendance:
             before, pause, reader = None, 0.0, SeenReader(history, run.id)
             while True:
-                began = time.monotonic()
-                action = step()
-                worked = time.monotonic() - began >= poll_seconds
-                status = load_status(history, run, now=datetime.now(UTC), reader=reader)
+                action = attendance.step()
+                status = with_arrivals(load_status(history, run, now=datetime.now(UTC), reader=reader), settings)
                 on_status(status)
                 if status.life.state == "ended" or (until_started and status.life.is_running):
                     return status
                 pause = _pause_after(action, before, pause, poll_seconds)
-                if worked and not isinstance(action, Wait):  # a part was sent or fetched: there may be more
+                if attendance.progressed:  # a part was sent or fetched: there may be more
                     pause = 0.0
                 time.sleep(pause)
                 before = action
@@ -267,10 +265,10 @@ def reap(*, settings: Settings | None = None) -> Reaped:
         for run_id in history.facts.unended_runs():
             if history.facts.of(run_id):
                 run = history.runs.get(run_id)
-                with _attendance(history, run, settings) as step:
-                    before, action = None, step()
-                    while not isinstance(action, Wait) and action != before:
-                        before, action = action, step()
+                with _attendance(history, run, settings) as attendance:
+                    before, action = None, attendance.step()
+                    while not isinstance(action, Wait) and (action != before or attendance.progressed):
+                        before, action = action, attendance.step()
                 resumed.append(run_id)
     return Reaped(terminated=tuple(terminated), resumed=tuple(resumed), unreachable=tuple(failed))
 
@@ -293,50 +291,69 @@ def _pause_after(action: Action, before: Action | None, pause: float, longest: f
     return min(longest, max(_FIRST_PAUSE_SECONDS, 2 * pause if action == before else 0.0))
 
 
-@contextmanager
-def _attendance(history: History, run: Run, settings: Settings) -> Iterator[Callable[[], Action]]:
-    """A function that does the next thing and returns it; a Wait while another one has the lease of the run. The
-    lease is taken when it is free, kept, and released at the end. Two threads of a process must not supervise at once
-    either, so each attendance is a holder of its own."""
-    holder = f"{owner_name(settings)}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
-    folder = run_folder(settings, run.id)
-    current: list[Supervisor] = []
+@dataclass(slots=True, kw_only=True)
+class _Attendance:
+    """One that attends a run whenever it has its lease. Two threads of a process must not supervise at once either, so
+    each attendance is a holder of its own."""
 
-    def step() -> Action:
-        if not current:
-            lease = history.leases.take(
-                run_lease_name(run.id), holder=holder, seconds=settings.lease_seconds, now=datetime.now(UTC)
-            )
-            if lease is None:
-                return Wait("another process attends it")
-            current.append(
-                Supervisor(
-                    history=history,
-                    open_door=cache(partial(open_door, settings)),
-                    run=run,
-                    lease=lease,
-                    folder=folder,
-                    lease_seconds=settings.lease_seconds,
-                    billing=billing_of(run),
-                    alternatives=list_alternatives(history, run, settings),
-                )
-            )
+    history: History
+    run: Run
+    settings: Settings
+    holder: str
+    supervisor: Supervisor | None = None
+
+    @property
+    def progressed(self) -> bool:
+        """The last step has sent or received a part."""
+        return self.supervisor is not None and self.supervisor.progressed
+
+    def step(self) -> Action:
+        """Do the next thing and return it; a Wait while another process has the lease, which is taken when it is
+        free."""
+        if self.supervisor is None:
+            self.supervisor = self._take()
+        if self.supervisor is None:
+            return Wait("another process attends it")
         try:
-            current[0].renew()
-            action = current[0].step()
+            self.supervisor.renew()
+            action = self.supervisor.step()
             if isinstance(action, Fact) and action.kind == "run ended":
                 with suppress(StoreError, ValueError):  # the run has ended well even if nothing is learned from it
-                    learn_from_run(history, run, settings)
+                    learn_from_run(self.history, self.run, self.settings)
             return action
         except StaleLeaseError:
-            current.clear()
+            self.supervisor = None
             return Wait("another process took it over")
 
+    def _take(self) -> Supervisor | None:
+        history, run, settings = self.history, self.run, self.settings
+        lease = history.leases.take(
+            run_lease_name(run.id), holder=self.holder, seconds=settings.lease_seconds, now=datetime.now(UTC)
+        )
+        if lease is None:
+            return None
+        return Supervisor(
+            history=history,
+            open_door=cache(partial(open_door, settings)),
+            run=run,
+            lease=lease,
+            folder=run_folder(settings, run.id),
+            lease_seconds=settings.lease_seconds,
+            billing=billing_of(run),
+            alternatives=list_alternatives(history, run, settings),
+        )
+
+
+@contextmanager
+def _attendance(history: History, run: Run, settings: Settings) -> Iterator[_Attendance]:
+    """The lease of the run is taken when it is free, kept, and released at the end."""
+    holder = f"{owner_name(settings)}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+    attendance = _Attendance(history=history, run=run, settings=settings, holder=holder)
     try:
-        yield step
+        yield attendance
     finally:
-        for supervisor in current:
-            history.leases.release(supervisor.lease)
+        if attendance.supervisor is not None:
+            history.leases.release(attendance.supervisor.lease)
 
 
 def is_needed(history: History, machine: RentedMachine) -> bool:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from trainfare.app.running.arrivals import read_arrivals
 from trainfare.app.running.journal import output_path
 from trainfare.app.running.reading import SeenReader
 from trainfare.errors import StoreError
@@ -36,7 +37,15 @@ def load_status(history: History, run: Run, *, now: datetime, reader: SeenReader
 def show_run(run_id: str, *, settings: Settings | None = None) -> RunStatus:
     """One run as the store knows it. `NotFoundError` if there is none of this id."""
     with open_existing_history((settings or read_settings()).store) as history:
-        return load_status(history, history.runs.get(run_id), now=datetime.now(UTC))
+        status = load_status(history, history.runs.get(run_id), now=datetime.now(UTC))
+    return with_arrivals(status, settings or read_settings())
+
+
+def with_arrivals(status: RunStatus, settings: Settings) -> RunStatus:
+    """The status of a run whose results are collected, with how far they have come, if this machine knows."""
+    if status.life.state != "collecting":
+        return status
+    return replace(status, arrivals=read_arrivals(run_folder(settings, status.run.id), status.life.attempt))
 
 
 def list_runs(*, settings: Settings | None = None) -> RunList:

@@ -7,7 +7,6 @@ the run goes on from its facts. `reached` marks the points at which tests kill i
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -22,10 +21,10 @@ from trainfare.app.running.checkpoints import (
     copy_to_results,
     keep_newest,
 )
+from trainfare.app.running.collecting import Collecting
 from trainfare.app.running.journal import JournalEnds, job_view, pull_journals, pull_output
 from trainfare.app.running.reading import SeenReader
 from trainfare.app.running.recovery import Alternatives
-from trainfare.app.running.results import remember_results
 from trainfare.app.running.send import ProgramSending
 from trainfare.clouds import driver
 from trainfare.clouds.door import Door, Launch, MachineUnreachableError, RefusedError, Shell, notice_service
@@ -50,8 +49,10 @@ from trainfare.store.history import AlreadyStoredError, History
 SILENT_SECONDS = 30.0
 """An agent that writes nothing for so long on a machine that answers may have ended with a reboot of it."""
 PART_SECONDS = 5.0
-"""A program is sent, or a checkpoint fetched, for so long at a time: then limits are looked at, and the lease is
-renewed."""
+"""A program is sent, a checkpoint fetched, or results are collected for so long at a time: then limits and requests to
+stop are looked at, and the lease is renewed."""
+LONGEST_STEP = timedelta(seconds=60)
+"""The most of the time between two steps that counts as a try to collect: the computer may have slept."""
 REAP_SECONDS = 60.0
 """Machines that were given up are asked to end this often."""
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
@@ -107,13 +108,20 @@ class Supervisor:
     """The last renewal of the lease of a machine, by attempt and node."""
     _reaped_at: datetime | None = None
     """The last time that machines that were given up were asked to end."""
-    _arrived_at: datetime | None = None
-    """The last moment at which a part of a checkpoint arrived."""
+    _collecting: Collecting | None = None
+    """The results that are on their way home."""
+    _tried_at: datetime | None = None
+    """The last step in which results were tried to be collected."""
+    _stuck: timedelta = timedelta()
+    """The time that was spent on collecting since something arrived."""
+    progressed: bool = False
+    """The last step has sent or received a part: there may be more."""
 
     def step(self) -> Action:
         """Do the next thing, and append its fact. Returns what it was."""
         facts = self.history.facts.of(self.run.id)
         life = self._life = life_of(facts[self._life.facts :], self._life)  # facts are only appended
+        self.progressed = False
         self._end_abandoned(life)
         view = self._view(facts, life)
         door = self._door(life)
@@ -135,9 +143,6 @@ class Supervisor:
     def _view(self, facts: Sequence[Fact], life: Life) -> View:
         now = self.clock()
         machines = self._machines(life) if life.may_cost else ()
-        collecting = [fact.seen_at for fact in facts if fact.kind in ("program ended", "setup failed")]
-        if collecting and self._arrived_at is not None:
-            collecting.append(max(collecting[-1], self._arrived_at))
         job, answers = self._job(life, machines)
         seen = self._seen(life)
         progress = progress_of(self.run, seen, seconds=0.0, done_before=life.done_before, candidate=life.candidate)
@@ -155,9 +160,25 @@ class Supervisor:
             fetch_due=self._is_fetch_due(life, seen, now),
             onward=self.rule(self.run, life, situation),
             spent_usd=spent,
-            collecting_since=collecting[-1] if collecting else None,
+            collecting_since=self._stuck_since(life, now),
+            arrivals=self._collecting.arrivals if self._collecting else None,
             asked_to_end_at=self._asked_to_end_at.get(life.attempt),
         )
+
+    def _stuck_since(self, life: Life, now: datetime) -> datetime | None:
+        """The moment since which nothing of the results has arrived, if only the time is counted in which it was tried:
+        the computer may sleep for hours."""
+        if life.state != "collecting":
+            self._tried_at, self._stuck = None, timedelta()
+            return None
+        if self._tried_at is not None:
+            self._stuck += min(now - self._tried_at, LONGEST_STEP)
+        self._tried_at = now
+        return now - self._stuck
+
+    def _note_progress(self, has_progressed: bool) -> None:
+        if has_progressed:
+            self.progressed, self._stuck = True, timedelta()
 
     def _machines(self, life: Life) -> tuple[RentedMachine, ...] | None:
         key = launch_key(self.run.id, life.attempt)
@@ -208,7 +229,8 @@ class Supervisor:
             shells = self._shells(life, machines or ())
             self._renew_machines(life, shells)
             pull_journals(self.history, self.run.id, life.attempt, shells, self._journal_ends)
-            pull_output(self.folder, life.attempt, shells)
+            with suppress(OSError):  # the disk at home may be full: what is missing in the log is read again later
+                pull_output(self.folder, life.attempt, shells)
             if life.state == "training":
                 self._wake_silent_agents(life, shells)
         except MachineUnreachableError:
@@ -264,6 +286,8 @@ class Supervisor:
         if isinstance(action, Fact):
             if action.kind == "run ended":
                 action = self._with_checkpoint(action, life)
+            elif action.kind == "results lost":
+                action = self._with_arrived(action)
             self.history.facts.append(action, lease=self.lease)
             reached(action.kind)
         elif not isinstance(action, Wait):
@@ -292,6 +316,16 @@ class Supervisor:
             return replace(end, text=text)
         return end
 
+    def _with_arrived(self, end: Fact) -> Fact:
+        """The end of collecting, with the results that have arrived in their place."""
+        if self._collecting is None:
+            return end
+        try:
+            self._collecting.settle()
+        except (OSError, ExternalError) as error:
+            return replace(end, text=f"{end.text} Not all that arrived could be put there: {error}")
+        return end
+
     def _launch(self, life: Life, view: View) -> None:
         # A process that stood still before this call must not launch: another one may have ended the attempt meanwhile.
         self.lease = self.history.leases.renew(self.lease, seconds=self.lease_seconds, now=self.clock())
@@ -317,6 +351,7 @@ class Supervisor:
         door, machines = self._door(life), view.machines or ()
         until = self.clock() + timedelta(seconds=min(PART_SECONDS, self.lease_seconds / 4))
         sendings = [self._sending(life, machine, door) for machine in machines]
+        before = sum(sending.bytes for sending in sendings)
         try:
             for sending in sendings:
                 left = (until - self.clock()).total_seconds()
@@ -335,6 +370,8 @@ class Supervisor:
             self._warn_once(life, f"The program could not be sent, which is tried again: {error}")
         except UsageError as error:  # what is at home has changed since the run was agreed to: trying again is useless
             self._append(life, "setup failed", text=f"The program could not be sent: {error.message}")
+        finally:
+            self._note_progress(sum(sending.bytes for sending in sendings) > before)
 
     def _sending(self, life: Life, machine: RentedMachine, door: Door) -> ProgramSending:
         return self._sendings.setdefault(
@@ -363,7 +400,7 @@ class Supervisor:
             shells = self._shells(life, view.machines or ())
             before = fetch.seconds
             checkpoint = fetch.advance(shells, seconds=min(PART_SECONDS, self.lease_seconds / 4))
-            self._arrived_at = self.clock() if fetch.seconds > before else self._arrived_at
+            self._note_progress(fetch.seconds > before)
         except NoSnapshotError:  # the program has saved another one meanwhile, or will
             self._given_up.add((life.attempt, fetch.saved.number))
             self._fetch = None
@@ -380,28 +417,35 @@ class Supervisor:
         fetch.forget(shells)
 
     def _collect(self, life: Life, view: View) -> None:
-        files = size = 0
-        began = time.monotonic()
+        """Go on with the results; once all are at home, put them in their place."""
+        key = launch_key(self.run.id, life.attempt)
+        if self._collecting is None or self._collecting.attempt != life.attempt:
+            results = Path(self.run.results_directory)
+            self._collecting = Collecting(folder=self.folder, results=results, key=key, attempt=life.attempt)
+        collecting = self._collecting
+        before = collecting.steps
         try:
             shells = self._shells(life, view.machines or ())
             if len(shells) < _nodes(life):
                 return  # a node that does not answer has results too
-            for shell in shells.values():
-                found = driver.results(shell)
-                if found is None and driver.has_started(shell):
-                    driver.ask_to_stop(shell, "it ends everywhere")  # of a setup that failed on another node
-                    return
-                if found is None:  # nothing was started there
-                    continue
-                size += driver.fetch(shell, found, Path(self.run.results_directory))
-                files += len(found.files)
-                remember_results(self.folder, found)
-                reached("results fetched")
-        except ExternalError as error:
+            if not collecting.advance(shells, seconds=min(PART_SECONDS, self.lease_seconds / 4)):
+                return
+            reached("results arrived")
+            collecting.settle()
+            reached("results fetched")
+        except (ExternalError, OSError) as error:
             self._warn_once(life, f"The results could not be fetched, which is tried again: {error}")
             return
-        seconds = time.monotonic() - began
-        self._append(life, "results collected", collected_files=files, collected_bytes=size, transfer_seconds=seconds)
+        finally:
+            self._note_progress(collecting.steps != before)
+        found = collecting.arrivals
+        self._append(
+            life,
+            "results collected",
+            collected_files=found.whole_files if found else 0,
+            collected_bytes=found.received_bytes if found else 0,
+            transfer_seconds=found.seconds if found else 0.0,
+        )
 
     def _terminate(self, life: Life, _view: View) -> None:
         try:

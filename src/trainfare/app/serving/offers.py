@@ -110,7 +110,7 @@ def keep_plan(profile_id: str, question: Question, picked: Picked | None = None,
     if picked is not None:
         totals = estimates.totals.where_candidate(picked.is_of)
         if not totals:
-            raise NotFoundError("machine", picked.machine)
+            raise NotFoundError("machine", picked.machine, ())
         estimates = replace(estimates, totals=totals)
     try:
         found = choose_plan(estimates, question)

@@ -20,7 +20,7 @@ _LINE_SECONDS = 60.0
 
 class RunScreen:
     """Shows a run while it is watched: a line that is rewritten on a terminal; elsewhere a line for each new state, and
-    one a minute while it trains."""
+    one a minute while it trains or its results come home."""
 
     def __init__(self) -> None:
         self._state: tuple[str, int] | None = None
@@ -49,7 +49,7 @@ class RunScreen:
         if state != self._state:
             return state_sentence(status) != self._said
         is_time = self._said_at is not None and (status.now - self._said_at).total_seconds() >= _LINE_SECONDS
-        return status.life.state == "training" and is_time
+        return status.life.state in ("training", "collecting") and is_time
 
     def _clear(self) -> None:
         if self._is_terminal:

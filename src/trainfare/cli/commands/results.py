@@ -25,12 +25,14 @@ def results(
 
     Those of a program that still runs are fetched as they are now.
     """
-    found, complete = fetch_results(run_id, folder, settings=read_settings({"store": store}))
+    found, complete, lost = fetch_results(run_id, folder, settings=read_settings({"store": store}))
     if json:
         files = file_records(found)
         print_json({"run": run_id, "folder": str(folder), "complete": complete, "files": files})
         return
     print_files(found)
     size = format_large(sum(file.bytes for file in found.values()))
-    so_far = "" if complete else "; the program still runs, more may come"
+    so_far = "" if complete or lost else "; the program still runs, more may come"
     print_note(f"{plural(len(found), 'file')}, {size}B, in {folder}{so_far}")
+    if lost:
+        print_note(lost)
