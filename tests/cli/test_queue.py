@@ -70,7 +70,7 @@ def test_an_empty_queue_names_the_command_to_submit() -> None:
         result = succeed("queue", command)
         assert result.stdout == ""
         assert "trainfare queue submit PROFILE --deadline 6h" in result.stderr
-    assert read_json("list", "plan")["jobs"] == []
+    assert read_json("queue", "plan")["jobs"] == []
 
 
 def test_a_waiting_job_is_shown_with_the_reason_and_its_start() -> None:
