@@ -3,8 +3,8 @@
 from trainfare.app.queue.figures import draw_comparison as draw_comparison
 from trainfare.app.queue.figures import draw_queue_plan as draw_plan
 from trainfare.app.queue.figures import draw_simulation as draw_simulation
+from trainfare.app.queue.listing import cancel_jobs as cancel
 from trainfare.app.queue.listing import list_queue as jobs
-from trainfare.app.queue.listing import withdraw_jobs as withdraw
 from trainfare.app.queue.plan import plan_queue as plan
 from trainfare.app.queue.simulate import bound_queue as bound
 from trainfare.app.queue.simulate import compare_policies as compare_policies
@@ -15,6 +15,7 @@ from trainfare.app.queue.trace import import_trace as import_trace
 
 __all__ = [
     "bound",
+    "cancel",
     "compare_policies",
     "draw_comparison",
     "draw_plan",
@@ -25,5 +26,4 @@ __all__ = [
     "plan",
     "simulate",
     "submit",
-    "withdraw",
 ]

@@ -12,7 +12,8 @@ from trainfare.errors import InfeasibleError, Remedy, UsageError
 
 SRC = Path(__file__).parents[2] / "src" / "trainfare"
 GROUPS = {
-    "schedule": ("submit", "queue", "withdraw", "plan", "simulate", "compare", "generate", "import", "bound"),
+    "queue": ("submit", "list", "cancel", "plan"),
+    "schedule": ("simulate", "compare", "generate", "import", "bound"),
     "profiles": ("list", "show", "rm", "import"),
     "plans": ("list", "show"),
     "catalog": ("list", "show", "commitments", "gpus", "import", "update"),
@@ -39,8 +40,8 @@ ONLY_IN_PYTHON = {"directory", "kind", "tables", "trace"}
         ("profile_ids", ["cluster"], "--profile"),
         ("profile_ids", ["recommend"], None),
         ("tick_seconds", ["schedule", "simulate", "--nodes", "2"], "--tick"),
-        ("quotas", ["schedule", "plan"], "--quota"),
-        ("deadline", ["schedule", "plan"], None),
+        ("quotas", ["queue", "plan"], "--quota"),
+        ("deadline", ["queue", "plan"], None),
     ],
 )
 def test_a_flag_is_that_of_the_command(name: str, words: list[str], expected: str | None) -> None:

@@ -62,7 +62,7 @@ TAKE_A_LENGTH = (
     "cluster",
     "compare",
     "epochs",
-    "schedule submit",
+    "queue submit",
     "profile",
     "train",
 )
@@ -126,7 +126,7 @@ def test_another_batch_size_of_an_unknown_one_is_refused_with_what_to_do() -> No
 
 def test_steps_can_be_submitted() -> None:
     store(make_profile(**LANGUAGE_MODEL))
-    assert "2,000 steps" in succeed("schedule", "submit", "--steps", "2000").stdout
+    assert "2,000 steps" in succeed("queue", "submit", "--steps", "2000").stdout
     assert list_queue().submissions[0].steps == 2000
 
 

@@ -22,10 +22,10 @@ ASKING = (
     ("plans", "list"),
     ("plans", "show", "n1"),
     ("cluster", "--profile", "p1", "--server", "m4.large=0.125", "--server-mbps", "450", "--budget-per-hour", "5"),
-    ("schedule", "submit"),
-    ("schedule", "queue"),
-    ("schedule", "plan"),
-    ("schedule", "withdraw", "j1"),
+    ("queue", "submit"),
+    ("queue", "list"),
+    ("queue", "plan"),
+    ("queue", "cancel", "j1"),
 )
 
 
@@ -46,7 +46,7 @@ def test_the_first_question_in_a_new_home_says_what_to_do(home: Path, words: tup
     assert list(home.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", [("profiles", "list"), ("plans", "list"), ("schedule", "queue")], ids=" ".join)
+@pytest.mark.parametrize("words", [("profiles", "list"), ("plans", "list"), ("queue", "list")], ids=" ".join)
 def test_lists_in_a_new_home_are_empty_and_create_nothing(home: Path, words: tuple[str, ...]) -> None:
     succeed(*words)
     assert list(home.iterdir()) == []

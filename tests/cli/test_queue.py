@@ -1,4 +1,4 @@
-"""`trainfare schedule submit`, `queue`, `withdraw` and `plan` on stored profiles."""
+"""`trainfare queue` on stored profiles."""
 
 import json
 import sqlite3
@@ -19,31 +19,31 @@ from trainfare.store.open import open_history
 ON_T4 = ("--machine", T4, "--policy", "fifo")
 
 
-def test_a_training_is_submitted_listed_planned_and_withdrawn() -> None:
+def test_a_training_is_submitted_listed_planned_and_cancelled() -> None:
     store(t4_profile())
     options = ("--epochs", 90, "--deadline", "6h", "--user", "ada", "--late-usd-per-hour", 20)
-    added = succeed("schedule", "submit", "p7k2", *options)
+    added = succeed("queue", "submit", "p7k2", *options)
     name = added.stdout.split()[0]
-    assert "next: trainfare schedule plan" in added.stderr
-    listed = in_one_line("schedule", "queue")
+    assert "next: trainfare queue plan" in added.stderr
+    listed = in_one_line("queue", "list")
     assert f"{name} train.py p7k2 ada 90 just now" in listed
     assert "$20.00/h" in listed
-    planned = in_one_line("schedule", "plan", *ON_T4)
+    planned = in_one_line("queue", "plan", *ON_T4)
     assert planned.startswith("Run now 1 of 1 job on 1 node at $0.526/h; ")
     assert f"{name} train.py ada node 1 {T4} 1 " in planned
     assert "a node boots in 1 min 30 s" in planned
-    assert succeed("schedule", "withdraw", name).stderr == f"withdrawn {name}\n"
-    assert succeed("schedule", "queue").stdout == ""
+    assert succeed("queue", "cancel", name).stderr == f"cancelled {name}\n"
+    assert succeed("queue", "list").stdout == ""
 
 
 def test_json_has_the_submission_the_queue_and_the_plan() -> None:
     store(t4_profile())
     options = ("--epochs", 90, "--deadline", "6h", "--gpus", 2, "--user", "ada")
-    added = read_json("schedule", "submit", "p7k2", *options)
+    added = read_json("queue", "submit", "p7k2", *options)
     assert (added["kind"], added["program"], added["most_gpus"], added["user"]) == ("submission", "train.py", 2, "ada")
-    (listed,) = read_json("schedule", "queue")
+    (listed,) = read_json("queue", "list")
     assert listed == {field: value for field, value in added.items() if field != "remarks"}
-    plan = read_json("schedule", "plan", "--machine", T4X4, "--nodes", 1, "--policy", "greedy", "--boot", "7min")
+    plan = read_json("queue", "plan", "--machine", T4X4, "--nodes", 1, "--policy", "greedy", "--boot", "7min")
     assert (plan["policy"], plan["nodes"], plan["boot_s"]) == ("greedy", 1, 420.0)
     assert [machine["machine"] for machine in plan["machines"]] == [T4X4]
     (planned,) = plan["jobs"]
@@ -52,25 +52,25 @@ def test_json_has_the_submission_the_queue_and_the_plan() -> None:
     assert planned["in_time"] is True
     assert planned["predicted_low_s"] < planned["predicted_s"] < planned["predicted_high_s"]
     assert plan["outcome"]["total_usd"] >= plan["lower_bound_usd"] > 0
-    assert read_json("schedule", "withdraw", added["id"]) == {"withdrawn": [added["id"]]}
-    assert read_json("schedule", "queue") == []
+    assert read_json("queue", "cancel", added["id"]) == {"cancelled": [added["id"]]}
+    assert read_json("queue", "list") == []
 
 
 def test_remarks_name_flags() -> None:
     store(t4_profile())
-    result = succeed("schedule", "submit", "--deadline", "6h")
+    result = succeed("queue", "submit", "--deadline", "6h")
     assert "--late-usd-per-hour USD" in result.stderr
     assert "--gpus N" in result.stderr
-    remarks = read_json("schedule", "submit", "--deadline", "6h")["remarks"]
+    remarks = read_json("queue", "submit", "--deadline", "6h")["remarks"]
     assert any("--gpus N" in remark for remark in remarks)
 
 
 def test_an_empty_queue_names_the_command_to_submit() -> None:
-    for command in ("queue", "plan"):
-        result = succeed("schedule", command)
+    for command in ("list", "plan"):
+        result = succeed("queue", command)
         assert result.stdout == ""
-        assert "trainfare schedule submit PROFILE --deadline 6h" in result.stderr
-    assert read_json("schedule", "plan")["jobs"] == []
+        assert "trainfare queue submit PROFILE --deadline 6h" in result.stderr
+    assert read_json("queue", "plan")["jobs"] == []
 
 
 def test_a_waiting_job_is_shown_with_the_reason_and_its_start() -> None:
@@ -78,10 +78,10 @@ def test_a_waiting_job_is_shown_with_the_reason_and_its_start() -> None:
     for number in range(3):
         store_submission(f"s{number}")
     options = (*ON_T4, "--nodes", 1)
-    planned = in_one_line("schedule", "plan", *options)
+    planned = in_one_line("queue", "plan", *options)
     assert planned.startswith("Run now 1 of 3 jobs on 1 node")
     assert "train.py ada waits until " in planned
-    reasons = [job["waits_because"] for job in read_json("schedule", "plan", *options)["jobs"]]
+    reasons = [job["waits_because"] for job in read_json("queue", "plan", *options)["jobs"]]
     assert reasons[0] is None
     assert reasons[1] == reasons[2]
     assert f"s1, s2 wait: {reasons[1]}" in planned
@@ -91,7 +91,7 @@ def test_a_plan_is_drawn_from_now_on(tmp_path: Path) -> None:
     store(t4_profile())
     store_submission("s1", ago=timedelta(days=9))
     drawn = tmp_path / "plan.json"
-    result = succeed("schedule", "plan", *ON_T4, "--plot", drawn)
+    result = succeed("queue", "plan", *ON_T4, "--plot", drawn)
     assert f"drawn: {drawn}" in result.stderr
     assert 3600 < max(_bar_ends(json.loads(drawn.read_text()))) < 86400
     assert "time from now" in drawn.read_text()
@@ -112,10 +112,10 @@ def _bar_ends(spec: Any) -> Iterator[float]:
 def test_late_jobs_are_counted_and_their_probability_is_not_zero() -> None:
     store(t4_profile())
     store_submission("s1", within=timedelta(minutes=20))
-    planned = in_one_line("schedule", "plan", *ON_T4)
+    planned = in_one_line("queue", "plan", *ON_T4)
     assert ", 1 job late; at most " in planned
     assert " late (<1%)" in planned
-    (job,) = read_json("schedule", "plan", *ON_T4)["jobs"]
+    (job,) = read_json("queue", "plan", *ON_T4)["jobs"]
     assert job["in_time"] is False
     assert job["chance"] < 0.01
 
@@ -124,18 +124,18 @@ def test_a_job_that_does_not_fit_is_named_and_the_others_are_planned() -> None:
     store(t4_profile(), too_large_profile(id="huge"))
     store_submission("s1")
     store_submission("s2", profile_ids=("huge",))
-    plan = read_json("schedule", "plan", *ON_T4)
+    plan = read_json("queue", "plan", *ON_T4)
     assert [job["job"] for job in plan["jobs"]] == ["s1"]
     (unplanned,) = plan["unplanned"]
     assert unplanned["job"] == "s2"
     assert T4 in unplanned["why"]
-    assert f"s2 (train.py): {unplanned['why']}" in in_one_line("schedule", "plan", *ON_T4)
+    assert f"s2 (train.py): {unplanned['why']}" in in_one_line("queue", "plan", *ON_T4)
 
 
 def test_a_queue_of_which_nothing_can_be_planned_is_infeasible() -> None:
     store(too_large_profile())
     store_submission("s1")
-    result = run("schedule", "plan", "--machine", T4)
+    result = run("queue", "plan", "--machine", T4)
     assert result.exit_code == 3
     assert "memory" in result.stdout
 
@@ -148,12 +148,12 @@ def test_a_damaged_submission_is_named_and_the_others_are_listed() -> None:
     with connection:
         connection.execute("UPDATE submissions SET document = '{}' WHERE id = 's1'")
     connection.close()
-    result = succeed("schedule", "queue")
+    result = succeed("queue", "list")
     assert result.stdout.splitlines()[1].startswith("s2")
     assert "note: submission s1 in" in result.stderr
-    assert "`trainfare schedule withdraw s1`" in result.stderr
-    succeed("schedule", "withdraw", "s1")
-    assert "note" not in succeed("schedule", "queue").stderr
+    assert "`trainfare queue cancel s1`" in result.stderr
+    succeed("queue", "cancel", "s1")
+    assert "note" not in succeed("queue", "list").stderr
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_damaged_submission_is_named_and_the_others_are_listed() -> None:
         (("submit", "--deadline", "2026-01-02T09:00+00:00"), "--deadline: 2026-01-02 09:00 UTC has passed"),
         (("submit", "--late-usd-per-hour", 3), "--late-usd-per-hour: "),
         (("submit", "--deadline", "soon"), "--deadline: takes a time from now, such as 6h"),
-        (("withdraw", "s9"), "there is no submission s9"),
+        (("cancel", "s9"), "there is no submission s9"),
         (("plan", "--policy", "gredy"), "Did you mean greedy?"),
         (("plan", "--quota", "alice"), "--quota: takes a user and a number of GPUs, such as alice=8"),
         (("plan", "--machine", "g4dn.xlarg"), "Did you mean g4dn.xlarge?"),
@@ -175,14 +175,14 @@ def test_a_damaged_submission_is_named_and_the_others_are_listed() -> None:
 def test_a_wrong_argument_is_explained(words: tuple[object, ...], expected: str) -> None:
     store(t4_profile())
     store_submission("s1")
-    assert isinstance(error_of("schedule", *words), UsageError)
-    assert expected in complaint("schedule", *words)
+    assert isinstance(error_of("queue", *words), UsageError)
+    assert expected in complaint("queue", *words)
 
 
 def test_a_mistyped_submission_is_named_with_the_nearest() -> None:
     store(t4_profile())
     store_submission("s1ab")
-    error = error_of("schedule", "withdraw", "s1ac")
+    error = error_of("queue", "cancel", "s1ac")
     assert isinstance(error, NotFoundError)
     assert error.near == "s1ab"
 
@@ -233,15 +233,15 @@ def test_another_store_has_another_queue(tmp_path: Path) -> None:
     store_submission("s1")
     with open_history(str(tmp_path / "other.db")) as other:
         other.profiles.add(t4_profile())
-    assert read_json("schedule", "queue", "--store", tmp_path / "other.db") == []
-    assert len(read_json("schedule", "queue")) == 1
+    assert read_json("queue", "list", "--store", tmp_path / "other.db") == []
+    assert len(read_json("queue", "list")) == 1
 
 
 def test_a_narrow_terminal_shows_fewer_columns_and_breaks_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
     store(t4_profile())
     store_submission("s1")
     with terminal(60, monkeypatch):
-        shown = succeed("schedule", "queue").stdout
+        shown = succeed("queue", "list").stdout
     assert max(map(len, shown.splitlines())) <= 60
     assert "s1   train.py  100" in shown
     assert "lateness" not in shown
@@ -252,7 +252,7 @@ def test_a_narrow_plan_does_not_break_the_names_of_machines(monkeypatch: pytest.
     store_submission("s1")
     store_submission("s2")
     with terminal(60, monkeypatch):
-        shown = succeed("schedule", "plan", "--machine", T4X4, "--nodes", 1, "--policy", "fifo").stdout
+        shown = succeed("queue", "plan", "--machine", T4X4, "--nodes", 1, "--policy", "fifo").stdout
     rows = [line for line in shown.splitlines() if line.startswith(("s1", "s2"))]
     assert len(rows) == 2
     assert all(f" {T4X4} " in row and len(row) <= 60 for row in rows)

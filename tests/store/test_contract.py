@@ -91,7 +91,7 @@ SUBMISSIONS = TableCase(
     needs={"profiles": make_profile()},
     missing={"profile_ids": ("p7k2", "absent")},
     newest_first=False,
-    list_command="trainfare schedule queue",
+    list_command="trainfare queue list",
 )
 CASES = (PROFILES, PLANS, RUNS, SUBMISSIONS)
 

@@ -143,7 +143,7 @@ def test_a_damaged_submission_is_named_and_can_be_withdrawn(path: Path) -> None:
     with open_history(str(path)) as history:
         assert history.submissions.all() == ()
         assert history.damaged[0].startswith(f"submission s5j8 in {path} is damaged: its checksum does not match.")
-        assert "`trainfare schedule withdraw s5j8` takes it off the list." in history.damaged[0]
+        assert "`trainfare queue cancel s5j8` takes it off the list." in history.damaged[0]
         with pytest.raises(StoreError, match=r"submission s5j8 in .* is damaged"):
             history.submissions.get("s5j8")
         history.submissions.remove("s5j8")

@@ -42,7 +42,8 @@ COMMANDS = {
     "costs": ("trainfare.cli.commands.costs:costs", "What your runs have cost, by day, program, machine, user."),
     "reap": ("trainfare.cli.commands.run:reap", "End machines that no run needs."),
     "doors": ("trainfare.cli.commands.doors:app", "Which machines can be reached, and what is missing."),
-    "schedule": ("trainfare.cli.commands.schedule:app", "A queue of jobs: submit, plan, simulate, compare."),
+    "schedule": ("trainfare.cli.commands.schedule:app", "Simulate queues of jobs, and compare policies."),
+    "queue": ("trainfare.cli.commands.queue:app", "A team's jobs: submit, list, plan, run, cancel."),
     "profiles": ("trainfare.cli.commands.profiles:app", "Stored profiles: list, show, remove, import."),
     "plans": ("trainfare.cli.commands.plans:app", "Stored plans: list, show."),
     "catalog": ("trainfare.cli.commands.catalog:app", "Machines and GPUs: list, show, import prices."),
@@ -57,6 +58,7 @@ COMMANDS = {
 
 TOGETHER = {
     ("estimate", "predict"): "One machine: time and cost, or one iteration.",
+    ("probe", "epochs"): "Measurements that pay; how many epochs are needed.",
     ("watch", "logs", "stop"): "A run: watch it, print its output, end it.",
     ("receipt", "costs"): "What a run was predicted to cost and did; all runs.",
     ("compare", "cluster"): "Compare measured machines; choose a server's workers.",
@@ -183,7 +185,7 @@ def refuse_at_server(words: Sequence[str]) -> None:
 
 
 def options_of(words: Sequence[str]) -> frozenset[str]:
-    """The options of the command that these words run: those of `schedule plan` for `schedule plan --nodes 2`."""
+    """The options of the command that these words run: those of `queue plan` for `queue plan --nodes 2`."""
     command: Any = typer.main.get_command(app)
     context = typer.Context(command)
     for word in words:

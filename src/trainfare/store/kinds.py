@@ -73,8 +73,8 @@ SUBMISSION = NounKind(
     moment=lambda submission: submission.submitted_at,
     newest_first=False,
     references=lambda submission: profile_references(submission.profile_ids),
-    list_command="trainfare schedule queue",
-    remove_command="trainfare schedule withdraw",
+    list_command="trainfare queue list",
+    remove_command="trainfare queue cancel",
 )
 TOKEN = NounKind(
     noun_type=Token,

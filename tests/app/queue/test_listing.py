@@ -8,7 +8,7 @@ import pytest
 
 from tests.app.queue_makers import HOUR, store, store_submission, t4_profile
 from tests.makers import make_program
-from trainfare.app.queue.listing import list_queue, withdraw_jobs
+from trainfare.app.queue.listing import cancel_jobs, list_queue
 from trainfare.app.queue.submit import LATE_USD_PER_HOUR, submit_job
 from trainfare.errors import NotFoundError, UsageError
 
@@ -119,7 +119,7 @@ def test_withdraw_removes_all_or_none() -> None:
     store_submission("s1")
     store_submission("s2")
     with pytest.raises(NotFoundError):
-        withdraw_jobs(["s1", "nothing"])
+        cancel_jobs(["s1", "nothing"])
     assert [each.id for each in list_queue().submissions] == ["s1", "s2"]
-    assert withdraw_jobs(["s2", "s2"]) == ("s2",)
+    assert cancel_jobs(["s2", "s2"]) == ("s2",)
     assert [each.id for each in list_queue().submissions] == ["s1"]

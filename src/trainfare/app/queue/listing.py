@@ -1,4 +1,4 @@
-"""Lists the submissions of the stored queue, and withdraws some of them."""
+"""Lists the submissions of the stored queue, and cancels some of them."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,7 +24,7 @@ def list_queue(*, settings: Settings | None = None) -> QueueListing:
         return QueueListing(submissions=history.submissions.all(), damaged=history.damaged)
 
 
-def withdraw_jobs(submission_ids: Sequence[str], *, settings: Settings | None = None) -> tuple[str, ...]:
+def cancel_jobs(submission_ids: Sequence[str], *, settings: Settings | None = None) -> tuple[str, ...]:
     """Removes the submissions from the queue, or none of them if one does not exist. They stay in the history."""
     unique = tuple(dict.fromkeys(submission_ids))
     with open_existing_history((settings or read_settings()).store) as history:

@@ -105,7 +105,7 @@ def instance_from_now(table: QueueTable) -> Instance:
             raise UsageError(f"no job of the stored queue can be planned: {sentences}.")
         raise UsageError(
             "the stored queue is empty: submit a training first, or name the folder of a queue.",
-            remedies=[Remedy(command="schedule submit"), Remedy({"instance": "DIR"})],
+            remedies=[Remedy(command="queue submit"), Remedy({"instance": "DIR"})],
         )
     return table.instance.relative_to((table.now - table.origin_at).total_seconds())
 

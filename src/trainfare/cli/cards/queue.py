@@ -47,7 +47,7 @@ def print_submission(result: SubmissionResult) -> None:
     out().print(Text.assemble((submission.id, "bold"), f"  {submission.program}, {epochs}, {deadline}"))
     for remark in result.remarks:
         print_note(f"note: {sentence(remark, spell_arguments)}")
-    print_note("next: trainfare schedule plan")
+    print_note("next: trainfare queue plan")
 
 
 def _length(submission: Submission) -> str:
@@ -177,7 +177,7 @@ def _reasons(plan: QueuePlan) -> Iterator[tuple[str, str]]:
 
 def _spell_for_submit(arguments: Mapping[str, Scalar]) -> str:
     """Arguments of a job are set when it is submitted."""
-    return f"{spell_arguments(arguments)} to trainfare schedule submit"
+    return f"{spell_arguments(arguments)} to trainfare queue submit"
 
 
 def _machines(plan: QueuePlan) -> str:

@@ -1,4 +1,4 @@
-"""`trainfare schedule submit`, `queue`, `withdraw` and `plan`: the stored queue of a team."""
+"""`trainfare queue`: the stored queue of a team."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ import typer
 
 from trainfare.app.figures import require_drawable
 from trainfare.app.queue.figures import draw_queue_plan
-from trainfare.app.queue.listing import list_queue, withdraw_jobs
+from trainfare.app.queue.listing import cancel_jobs, list_queue
 from trainfare.app.queue.plan import plan_queue
 from trainfare.app.queue.question import QueueQuestion
 from trainfare.app.queue.submit import submit_job
@@ -22,19 +22,15 @@ from trainfare.settings import read_settings
 from trainfare.store.server import is_server
 from trainfare.views.queue import queue_plan_record, submission_record, submission_result_record
 
-SUBMIT = "trainfare schedule submit PROFILE --deadline 6h"
+SUBMIT = "trainfare queue submit PROFILE --deadline 6h"
 NOTHING_PLANNED = 3
 """The exit code of InfeasibleError: jobs wait, and none of them can be planned."""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands of the queue to `trainfare schedule`."""
-    app.command("submit")(submit_command)
-    app.command("queue")(queue_command)
-    app.command("withdraw")(withdraw_command)
-    app.command("plan")(plan_command)
+app = typer.Typer(help="Jobs with deadlines: submit, list, plan, run.", no_args_is_help=True)
 
 
+@app.command("submit")
 @expand_options
 def submit_command(
     *,
@@ -88,7 +84,8 @@ def submit_command(
         print_submission(found)
 
 
-def queue_command(json: Json = False, store: Store = None) -> None:
+@app.command("list")
+def list_command(json: Json = False, store: Store = None) -> None:
     """List the queue, the oldest job first."""
 
     listing = list_queue(settings=read_settings({"store": store}))
@@ -102,20 +99,22 @@ def queue_command(json: Json = False, store: Store = None) -> None:
         print_note(f"The queue is empty. Submit a training: {SUBMIT}")
 
 
-def withdraw_command(
-    ids: Annotated[list[str], typer.Argument(metavar="ID", help="As `trainfare schedule queue` shows them.")],
+@app.command("cancel")
+def cancel_command(
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="As `trainfare queue list` shows them.")],
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """Remove jobs from the queue."""
+    """Cancel jobs: those that wait are removed, those that run are stopped."""
 
-    withdrawn = withdraw_jobs(ids, settings=read_settings({"store": store}))
+    cancelled = cancel_jobs(ids, settings=read_settings({"store": store}))
     if json:
-        print_json({"withdrawn": withdrawn})
+        print_json({"cancelled": cancelled})
     else:
-        print_note(f"withdrawn {', '.join(withdrawn)}")
+        print_note(f"cancelled {', '.join(cancelled)}")
 
 
+@app.command("plan")
 def plan_command(
     nodes: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Maximum number of nodes.", show_default="one per job")
@@ -127,7 +126,7 @@ def plan_command(
         ),
     ] = None,
     policy: Annotated[
-        str, typer.Option(metavar="NAME", help="Scheduling policy; `compare --help` lists all.")
+        str, typer.Option(metavar="NAME", help="Scheduling policy; `schedule compare --help` lists all.")
     ] = "trainfare",
     spot: Spot = False,
     quota: Annotated[

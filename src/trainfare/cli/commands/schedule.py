@@ -13,7 +13,7 @@ from trainfare.app.queue.figures import draw_comparison, draw_simulation
 from trainfare.app.queue.simulate import bound_queue, compare_policies, generate_instance, simulate_queue
 from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.cards.schedule import finished_line, print_bound, print_comparison, print_generated, print_simulation
-from trainfare.cli.commands import queue, schedule_trace
+from trainfare.cli.commands import schedule_trace
 from trainfare.cli.console import err, print_json, print_note
 from trainfare.cli.option_groups import expand_options
 from trainfare.cli.options import Json, Plot, Store
@@ -30,8 +30,7 @@ SCHEDULES_DRAWN = 3
 """A figure shows the schedules of the named policies if there are at most this many."""
 INTERRUPTED_EXIT_CODE = 130
 
-app = typer.Typer(help="A queue of jobs: submit, plan, simulate, compare.", no_args_is_help=True)
-queue.add_to(app)
+app = typer.Typer(help="Simulate queues of jobs, and compare policies.", no_args_is_help=True)
 schedule_trace.add_to(app)
 
 InstanceFolder = Annotated[

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 
-from trainfare.app.queue.listing import list_queue, withdraw_jobs
+from trainfare.app.queue.listing import cancel_jobs, list_queue
 from trainfare.app.queue.submit import submit_job
 from trainfare.errors import NotFoundError
 from trainfare.views.queue import submission_record, submission_result_record
@@ -57,4 +57,4 @@ def withdraw(visitor: Member, settings: ServerSettings, submission_id: Annotated
     if submission_id not in submissions:
         raise NotFoundError("training in the queue", submission_id, submissions)
     require_own(visitor, submissions[submission_id].user, f"Training {submission_id}")
-    withdraw_jobs([submission_id], settings=settings)
+    cancel_jobs([submission_id], settings=settings)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Form, Path, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from trainfare.app.queue.change import change_deadline
-from trainfare.app.queue.listing import list_queue, withdraw_jobs
+from trainfare.app.queue.listing import cancel_jobs, list_queue
 from trainfare.app.queue.plan import plan_queue
 from trainfare.errors import TrainfareError, UsageError
 from trainfare.model.submission import Submission
@@ -39,7 +39,7 @@ def queue(request: Request, visitor: Viewer, settings: ServerSettings) -> HTMLRe
 def withdraw(visitor: Member, settings: ServerSettings, job: JobId) -> Response:
     """Take a job out of the queue."""
     _require_own_job(visitor, job, settings)
-    withdraw_jobs((job,), settings=settings)
+    cancel_jobs((job,), settings=settings)
     return RedirectResponse("/queue", status_code=303)
 
 
