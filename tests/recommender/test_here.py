@@ -37,11 +37,11 @@ def here(seconds: float, usd_per_hour: float = 0.0) -> Estimate:
     )
 
 
-def rule(own: Estimate, rentals: list[Estimate], goal: Goal) -> str | None:
+def rule(own: Estimate, rentals: list[Estimate], goal: Goal, idle_factor: float = 1.0) -> str | None:
     ideal = ideal_point([own, *rentals])
     resolved = with_value_of_time(goal, ideal)
-    ordered = in_order(worth_renting(rentals, own, resolved), resolved, ideal=ideal)
-    return rule_for_here(own, ordered, resolved, ideal, any_within_limits=bool(rentals))
+    ordered = in_order(worth_renting(rentals, own, resolved, idle_factor=idle_factor), resolved, ideal=ideal)
+    return rule_for_here(own, ordered, resolved, ideal, any_within_limits=bool(rentals), idle_factor=idle_factor)
 
 
 @given(some_estimates, st.floats(1, SOON_SECONDS), prices, st.sampled_from([CHEAPEST, FASTEST]))
@@ -162,3 +162,18 @@ def test_the_fastest_alternative_costs_no_more_than_allowed(estimates: list[Esti
     allowed = [e.seconds.value for e in estimates if e.usd.value <= usd]
     assert (found is None) == (not allowed)
     assert found is None or (found.seconds.value == min(allowed) and found.usd.value <= usd)
+
+
+@given(some_estimates, hours, st.floats(0.01, 1))
+def test_rented_machines_are_compared_with_here_without_its_other_work(
+    rentals: list[Estimate], time: float, factor: float
+) -> None:
+    """For the cheapest, a busy machine is judged as an idle one that takes t·f."""
+    busy, idle = here(3600 * time), here(3600 * time * factor)
+    assert rule(busy, rentals, CHEAPEST, factor) == rule(idle, rentals, CHEAPEST)
+
+
+def test_the_fastest_and_a_deadline_take_here_as_it_was_measured() -> None:
+    rental = make_estimate(seconds=Interval.exactly(5000.0), usd=Interval.exactly(1.0))
+    assert rule(here(8000.0), [rental], FASTEST, 0.5) is None
+    assert rule(here(8000.0), [rental], FASTEST, 0.1) == "soon"

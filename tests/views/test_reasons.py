@@ -662,6 +662,20 @@ def test_the_rule_by_which_here_is_the_answer_is_said(rule: str, expected: str) 
     assert sentence(Reason(topic="why", code="train_here", values=values)).startswith(expected)
 
 
+def test_a_rule_that_holds_only_without_other_work_says_so() -> None:
+    values = {
+        "rule": "soon",
+        "goal": "cheapest",
+        "usd": 0.0,
+        "soon_seconds": 900.0,
+        "rentals": 9,
+        "idle_seconds": 480.0,
+    }
+    assert sentence(Reason(topic="why", code="train_here", values=values)) == (
+        "without other work on this machine, about 8 min: it ends within 15 min here, at no cost"
+    )
+
+
 def test_an_old_reason_is_its_own_sentence() -> None:
     assert sentence(text_reason("why", "cheapest of 2 candidates")) == "cheapest of 2 candidates"
 

@@ -12,6 +12,10 @@ The rules, in this order, for the time t of here and the candidates that are wit
 
 Otherwise a rental is chosen: for the cheapest goal the cheapest that ends sooner than here, since paying to wait longer
 makes no sense. With a value of time the totals decide, and neither `soon` nor `no_sooner` applies.
+
+Here may have been measured while other work kept it busy, and rented machines do nothing else. `soon`, `no_sooner` and
+"ends sooner than here" therefore compare t·f, the time of here without that work (`estimator/cpu/busy.py`). Limits and
+totals keep t: a deadline must be met with the machine as it is.
 """
 
 import math
@@ -45,6 +49,11 @@ class Lines:
             usd=(2 * once.usd.value - twice.usd.value, twice.usd.value - once.usd.value),
         )
 
+    def without_other_work(self, idle_factor: float) -> "Lines":
+        """The same machine without the other work that kept it busy."""
+        fixed, each = self.seconds
+        return Lines(seconds=(fixed * idle_factor, each * idle_factor), usd=self.usd)
+
 
 SOON_SECONDS = 900.0
 """A training that ends within this time is not worth renting a machine for."""
@@ -53,16 +62,23 @@ SOONER = 0.9
 
 
 def rule_for_here(
-    here: Rankable, rentals: Sequence[Rankable], goal: Goal, ideal: IdealPoint, *, any_within_limits: bool
+    here: Rankable,
+    rentals: Sequence[Rankable],
+    goal: Goal,
+    ideal: IdealPoint,
+    *,
+    any_within_limits: bool,
+    idle_factor: float = 1.0,
 ) -> HereRule | None:
     """The first rule by which here is the answer; None if a rental is.
 
     Here is within the limits of the goal. `rentals` are those that are worth renting, the best first, and
-    `any_within_limits` says if there were others within the limits.
+    `any_within_limits` says if there were others within the limits. `idle_factor` is the share of the time of here that
+    remains without the other work of this machine.
     """
     if not rentals and not any_within_limits:
         return "only"
-    if goal.value_of_time_usd_per_hour is None and here.seconds.value <= SOON_SECONDS:
+    if goal.value_of_time_usd_per_hour is None and here.seconds.value * idle_factor <= SOON_SECONDS:
         return "soon"
     if not rentals:
         return "no_sooner"
@@ -71,12 +87,12 @@ def rule_for_here(
     return "best" if best_of((here, rentals[0]), goal, ideal=ideal) is here else None
 
 
-def worth_renting(rentals: Iterable[T], here: Rankable | None, goal: Goal) -> Options[T]:
+def worth_renting(rentals: Iterable[T], here: Rankable | None, goal: Goal, *, idle_factor: float = 1.0) -> Options[T]:
     """The rentals that end sooner than here, if here costs nothing and only the cost counts; otherwise all."""
     given = as_options(rentals)
     if here is None or here.usd.value or weight_of_time(goal) != 0:
         return given
-    return given.where(given.seconds <= SOONER * here.seconds.value)
+    return given.where(given.seconds <= SOONER * here.seconds.value * idle_factor)
 
 
 def rent_from_epochs(here: Lines, rentals: Sequence[Lines], goal: Goal) -> tuple[int, int] | None:

@@ -83,7 +83,8 @@ def _certainty(plan: Plan, by_code: Mapping[str, Reason], spell: SpellArguments)
     else:
         yield from (sentence(each, spell) for each in _of_topic(plan, "certainty")[:1])
     if (busy := by_code.get("busy_profile")) is not None:
-        yield "the machine was busy during the profile"
+        share = format_percent(round(number(busy.values, "share"), 2))
+        yield f"the machine was busy during the profile: the program waited for a CPU {share} of the time"
         if (idle := optional_number(busy.values, "idle_here_seconds")) is not None:
             yield time_on_idle_machine(idle)
     if "data_wait_uncertain" in by_code:

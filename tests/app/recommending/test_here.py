@@ -323,3 +323,34 @@ def test_nothing_within_the_limits_is_still_infeasible() -> None:
     with pytest.raises(InfeasibleError) as raised:
         recommend(epochs=10, goal=Goal(deadline_seconds=MINUTE))
     assert "goal=Goal(deadline_seconds=" in str(raised.value)
+
+
+def test_what_an_idle_machine_ends_soon_is_not_rented_because_it_was_busy() -> None:
+    """Renting takes no account of the other work, so here is compared without it too."""
+    add_profile(2.4, cpu_queue_share=0.5, threads=2)
+    found = recommend(epochs=1)
+    assert is_here(found)
+    assert found.plan.chosen.seconds.value == pytest.approx(40 * MINUTE, rel=0.05)
+    assert found.plan.chosen.seconds.low == pytest.approx(10 * MINUTE, rel=0.05)
+    assert found.plan.chosen.seconds.high > 40 * MINUTE
+    why = find(found, "train_here").values
+    assert why["rule"] == "soon"
+    assert number(why, "idle_seconds") == pytest.approx(10 * MINUTE, rel=0.05)
+    assert number(find(found, "busy_profile").values, "idle_here_seconds") == pytest.approx(10 * MINUTE, rel=0.05)
+
+
+def test_a_machine_that_would_be_slow_without_other_work_is_not_the_answer() -> None:
+    add_profile(2.4, cpu_queue_share=0.2, threads=2)
+    assert not is_here(recommend(epochs=1))
+
+
+def test_a_deadline_is_met_with_the_machine_as_it_is() -> None:
+    add_profile(2.4, cpu_queue_share=0.5, threads=2)
+    assert not is_here(recommend(epochs=1, goal=Goal(deadline_seconds=30 * MINUTE)))
+
+
+def test_renting_pays_from_the_epochs_that_an_idle_machine_takes_long_for() -> None:
+    add_profile(2.4, cpu_queue_share=0.5, threads=2)
+    from_epochs = find(recommend(epochs=1), "rent_from_epochs").values["epochs"]
+    assert from_epochs == 2
+    assert not is_here(recommend(epochs=2))

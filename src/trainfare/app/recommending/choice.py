@@ -8,6 +8,7 @@ from trainfare.app.recommending.split import plan_split
 from trainfare.app.recommending.spot import check_spot, is_spot
 from trainfare.app.recommending.workload import Workload
 from trainfare.errors import InfeasibleError
+from trainfare.estimator.cpu.busy import idle_factor
 from trainfare.estimator.estimate import Totals
 from trainfare.model.plan import Goal
 from trainfare.model.spot import SpotRisk
@@ -70,6 +71,8 @@ class Choice:
     """The machine at hand; None if the profiles say nothing about it or the scope leaves it out."""
     here_rule: HereRule | None
     """Why the machine at hand is the answer; None if it is not."""
+    here_idle_factor: float
+    """The share of the time of `here` that would remain without the other work during its profile."""
     other_batch_size: Totals | None
     """A better candidate at a batch size whose number of epochs is a guess; it is offered, not chosen."""
 
@@ -86,7 +89,8 @@ def choose(found: SearchResult, question: Question) -> Choice:
     here_alone = none if here is None else at_hand.matching(here.candidate)
     within, beyond_limits = reject_beyond_limits(eligible, goal)
     here_within = here if here is not None and within_limits((here,), goal) else None
-    worth = worth_renting(within, here_within, goal)
+    idle = 1.0 if here is None else idle_factor(here.table.predict(here.candidate).profile)
+    worth = worth_renting(within, here_within, goal, idle_factor=idle)
     spot = check_spot(best_per_machine(worth), found, goal)
     accepted = spot.accepted
     split = None
@@ -96,7 +100,7 @@ def choose(found: SearchResult, question: Question) -> Choice:
     ordered = accepted if question.early is None else _in_time(split, found, question)
     rule = None
     if here_within is not None and question.early is None:
-        rule = rule_for_here(here_within, ordered, goal, ideal, any_within_limits=bool(within))
+        rule = rule_for_here(here_within, ordered, goal, ideal, any_within_limits=bool(within), idle_factor=idle)
     if not ordered and rule is None and (split is None or split.plan is None):
         not_allowed = ineligible.get("market_not_allowed", none)
         not_allowed = not_allowed.where_candidate(lambda c: not is_guessed(found.workload, found.scope, c.batch_size))
@@ -132,6 +136,7 @@ def choose(found: SearchResult, question: Question) -> Choice:
         split=None if rule is not None else split,
         here=here,
         here_rule=rule,
+        here_idle_factor=idle,
         other_batch_size=None if rule is not None else _other_batch_size(guessed, ordered, goal, ideal),
     )
 

@@ -301,6 +301,7 @@ def _context(found: SearchResult, question: Question, choice: Choice, chosen: Es
         winning_ranges=crossings.winning_ranges,
         here=choice.here,
         here_rule=choice.here_rule,
+        here_idle_factor=choice.here_idle_factor,
         rent_from=crossings.rent_from,
         other_batch_size=choice.other_batch_size,
         incompatible_offers=found.candidates.incompatible,
@@ -349,7 +350,7 @@ def _crossings(workload: Workload, choice: Choice, chosen: Estimate, goal: Goal)
     if here is None:
         return _Crossings(winning_ranges=ranges)
     *others, own = (Lines.through(one, two) for one, two in zip(once, twice, strict=True))
-    found = rent_from_epochs(own, others, goal)
+    found = rent_from_epochs(own.without_other_work(choice.here_idle_factor), others, goal)
     return _Crossings(winning_ranges=ranges, rent_from=None if found is None else (found[0], once[found[1]]))
 
 

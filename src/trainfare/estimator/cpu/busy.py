@@ -11,6 +11,8 @@ Programs on a CPU without this figure are judged by their busy cores: a program 
 uses a whole core was kept waiting.
 """
 
+import math
+
 from trainfare.model.interval import Interval
 from trainfare.model.profile import Profile
 
@@ -44,3 +46,15 @@ def on_idle_machine(seconds: Interval, share: float, *, threads: int = 1) -> Int
         return seconds
     free, together = 1 - share, min(2, threads)
     return Interval(value=seconds.value * free**together, low=seconds.low * free ** (together + 1), high=seconds.high)
+
+
+def idle_factor(profile: Profile) -> float:
+    """The share of a time measured on a CPU that would remain if that machine did nothing else.
+
+    It is 1 for programs on a GPU, and for slices below one core: they wait for their own quota.
+    """
+    cores = profile.host.cores
+    if profile.device != "cpu" or (cores is not None and cores < 1):
+        return 1.0
+    threads = profile.threads or math.ceil(cores or 1)
+    return on_idle_machine(Interval.exactly(1.0), queue_share(profile), threads=threads).value

@@ -13,6 +13,7 @@ slices and other CPUs; it never determines the speed of a GPU. `host.py` adds th
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from trainfare.estimator.calibration.calibration import Calibration
 from trainfare.estimator.cost.timing import TimeColumns
@@ -261,7 +262,7 @@ class StepTimePredictor:
         on_machine = index.on_machine(vm_type)
         if iteration.basis == "measured":
             repeats = [p for p in on_machine if same_setting(p, profile)]
-            return measured_times(profile, *repeats[1:])
+            return replace(measured_times(profile, *repeats[1:]), later=iteration.seconds)
         cores = index.slice_cores.get(vm_type.key)
         if cores and not on_machine and isinstance(iteration.evidence[0], MeasuredOnSlices):
             repeats = [p for p in index.profiles if same_setting(p, profile)]

@@ -1,9 +1,8 @@
 """How certain the choice is: the basis of the time, candidates that may be better after all, and what would help."""
 
-import math
 from collections.abc import Iterator, Sequence
 
-from trainfare.estimator.cpu.busy import on_idle_machine, queue_share
+from trainfare.estimator.cpu.busy import queue_share
 from trainfare.model.estimate import Estimate
 from trainfare.model.machine import HERE_PROVIDER
 from trainfare.model.profile import Profile
@@ -83,15 +82,12 @@ def profiled_host(estimate: Estimate, profile: Profile, *, idle_here_seconds: fl
 
 
 def _idle_here_seconds(context: ChoiceContext) -> float | None:
-    """The time of training here if this machine did nothing else, where a rental was chosen.
+    """The time of training here if this machine did nothing else; None if nothing else kept it busy.
 
     The time here is as it was measured, with the other work, and those of rented machines are without it.
     """
-    here, profile = context.here, context.profile
-    if here is None or context.here_rule is not None or profile.device != "cpu":
-        return None
-    threads = profile.threads or math.ceil(profile.host.cores or 1)
-    return on_idle_machine(here.seconds, queue_share(profile), threads=threads).value
+    here, factor = context.here, context.here_idle_factor
+    return None if here is None or factor == 1 else here.seconds.value * factor
 
 
 def _uncertain_ranking(context: ChoiceContext) -> Iterator[Reason]:

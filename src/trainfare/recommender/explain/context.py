@@ -93,6 +93,8 @@ class ChoiceContext:
     """The assumptions about the number of epochs."""
     here: ComparedCandidate | None = None
     """The machine at hand; None if nothing is known about it or the scope leaves it out."""
+    here_idle_factor: float = 1.0
+    """The share of the time of `here` that would remain without other work on it."""
     here_rule: HereRule | None = None
     """Why the machine at hand is chosen; None if a rental is."""
     rent_from: tuple[int, Rankable] | None = None

@@ -6,7 +6,7 @@ from trainfare.model.reason import Reason, Scalar
 from trainfare.recommender.choose import best_of
 from trainfare.recommender.explain.codes import limit_values, reason
 from trainfare.recommender.explain.context import ChoiceContext
-from trainfare.recommender.here import SOON_SECONDS
+from trainfare.recommender.here import SOON_SECONDS, SOONER
 from trainfare.recommender.options import Rankable
 from trainfare.recommender.pareto import FASTEST
 from trainfare.units import SECONDS_PER_HOUR
@@ -22,6 +22,7 @@ def why_here(context: ChoiceContext) -> Iterator[Reason]:
         goal=context.goal.kind,
         usd=context.chosen.usd.value,
         soon_seconds=SOON_SECONDS,
+        idle_seconds=_decisive_idle_seconds(context),
         value_of_time_usd_per_hour=context.goal.value_of_time_usd_per_hour,
         rentals=len(context.eligible),
         rental=None if rental is None else _offered(context, rental),
@@ -29,6 +30,19 @@ def why_here(context: ChoiceContext) -> Iterator[Reason]:
     )
     if rental is not None and context.here_rule != "no_sooner":
         yield from _trade(context, rental, context.chosen, chosen_is_here=True)
+
+
+def _decisive_idle_seconds(context: ChoiceContext) -> float | None:
+    """The time of here without its other work, if the rule holds only for that time; None if it holds as measured."""
+    measured, factor = context.chosen.seconds.value, context.here_idle_factor
+    if factor == 1 or context.here_rule not in ("soon", "no_sooner"):
+        return None
+    if context.here_rule == "soon":
+        holds = measured <= SOON_SECONDS
+    else:
+        fastest = nearest_rental(context)
+        holds = fastest is None or fastest.seconds.value > SOONER * measured
+    return None if holds else measured * factor
 
 
 def compared_with_here(context: ChoiceContext) -> Iterator[Reason]:

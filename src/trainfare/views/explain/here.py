@@ -13,11 +13,13 @@ def _train_here(values: Values) -> str:
     rule, rental = text(values, "rule"), record(values, "rental")
     cost = "at no cost" if not number(values, "usd") else f"for {format_usd(number(values, 'usd'))}"
     renting = "" if rental is None else f"; renting {_offered(rental)}"
+    idle = optional_number(values, "idle_seconds")
+    busy = "" if idle is None else f"without other work on this machine, about {format_duration(idle)}: "
     if rule == "soon":
-        return f"it ends within {format_duration(number(values, 'soon_seconds'))} here, {cost}{renting}"
+        return f"{busy}it ends within {format_duration(number(values, 'soon_seconds'))} here, {cost}{renting}"
     if rule == "no_sooner":
         fastest = "" if rental is None else f": the fastest, {_offered(rental)}"
-        return f"no machine to rent would end sooner than here, {cost}{fastest}"
+        return f"{busy}no machine to rent would end sooner than here, {cost}{fastest}"
     if rule == "in_time":
         return f"here it would {limits(values)}, {cost}{renting}"
     if rule == "best":
