@@ -32,8 +32,8 @@ def priced(tmp_path: Path) -> Server:
 
 @pytest.mark.parametrize("name", ["max_usd_per_user_day", "max_usd_per_user_month", "max_usd_per_user"])
 def test_what_one_user_has_reserved_is_not_taken_from_another(priced: Server, name: str) -> None:
-    changes: dict[str, Any] = {name: 3.0}
-    priced.app.state.settings = replace(priced.settings, **changes)
+    cap: dict[str, Any] = {name: 3.0}
+    priced.app.state.settings = replace(priced.settings, **cap)
     first = start(priced, "ann", "1", budget_usd=3.0)
     assert first.status_code == 201, first.text
     refused = start(priced, "ann", "2")
