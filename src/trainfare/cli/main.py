@@ -43,7 +43,7 @@ COMMANDS = {
     "reap": ("trainfare.cli.commands.run:reap", "End machines that no run needs."),
     "doors": ("trainfare.cli.commands.doors:app", "Which machines can be reached, and what is missing."),
     "schedule": ("trainfare.cli.commands.schedule:app", "Simulate queues of jobs, and compare policies."),
-    "queue": ("trainfare.cli.commands.queue:app", "A team's jobs: submit, list, plan, run, cancel."),
+    "queue": ("trainfare.cli.commands.queue:app", "A team's jobs: submit, list, plan, cancel."),
     "profiles": ("trainfare.cli.commands.profiles:app", "Stored profiles: list, show, remove, import."),
     "plans": ("trainfare.cli.commands.plans:app", "Stored plans: list, show."),
     "catalog": ("trainfare.cli.commands.catalog:app", "Machines and GPUs: list, show, import prices."),

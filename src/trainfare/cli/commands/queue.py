@@ -27,7 +27,7 @@ NOTHING_PLANNED = 3
 """The exit code of InfeasibleError: jobs wait, and none of them can be planned."""
 
 
-app = typer.Typer(help="Jobs with deadlines: submit, list, plan, run.", no_args_is_help=True)
+app = typer.Typer(help="Jobs with deadlines: submit, list, plan, cancel.", no_args_is_help=True)
 
 
 @app.command("submit")
@@ -105,7 +105,7 @@ def cancel_command(
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """Cancel jobs: those that wait are removed, those that run are stopped."""
+    """Remove jobs from the queue."""
 
     cancelled = cancel_jobs(ids, settings=read_settings({"store": store}))
     if json:
