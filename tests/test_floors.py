@@ -131,7 +131,7 @@ INSIDE = {
         ("recovery",),
         ("better", "checkpoints", "limits", "resuming"),
         ("life", "observed", "progress", "traffic"),
-        ("caps", "gang", "seen", "waiting"),
+        ("caps", "collecting", "gang", "seen", "waiting"),
     ),
     "app": (
         ("serving",),

@@ -72,9 +72,9 @@ def test_commands_answer_from_the_store_of_the_server(shell: Elsewhere, server: 
     assert recommended.returncode == 0, recommended.stderr
     [plan] = json.loads(shell("plans", "list", "--json").stdout)
     assert plan["plan"] in recommended.stdout
-    submitted = shell("schedule", "submit", "p1", "--epochs", "3", "--deadline", "6h", "--json")
+    submitted = shell("queue", "submit", "p1", "--epochs", "3", "--deadline", "6h", "--json")
     assert submitted.returncode == 0, submitted.stderr
-    [waiting] = json.loads(shell("schedule", "queue", "--json").stdout)
+    [waiting] = json.loads(shell("queue", "list", "--json").stdout)
     assert waiting["user"] == "a-member"
 
     file.chmod(0o644)
@@ -82,7 +82,7 @@ def test_commands_answer_from_the_store_of_the_server(shell: Elsewhere, server: 
     file.chmod(0o600)
 
 
-def test_a_run_is_started_and_asked_to_stop_on_the_server(shell: Elsewhere, server: Server) -> None:
+def test_runs_of_the_server_are_offered_listed_and_have_receipts(shell: Elsewhere, server: Server) -> None:
     token = {"TRAINFARE_TOKEN": server.secrets["member"]}
     shown = shell("run", "--profile", "p1", "--on", "local/here", "--dryrun", **token)
     assert shown.returncode == 0, shown.stderr
@@ -93,7 +93,7 @@ def test_a_run_is_started_and_asked_to_stop_on_the_server(shell: Elsewhere, serv
     assert shell("receipt", made["id"], **token).stdout.startswith(f"run {made['id']}")
 
 
-@pytest.mark.parametrize("words", [("reap",), ("schedule", "plan")])
+@pytest.mark.parametrize("words", [("reap",), ("queue", "plan")])
 def test_a_command_that_needs_the_machine_of_the_server_says_so(shell: Elsewhere, words: tuple[str, ...]) -> None:
     refused = shell(*words)
     assert refused.returncode == 2

@@ -663,7 +663,7 @@ def test_the_rule_by_which_here_is_the_answer_is_said(rule: str, expected: str) 
 
 
 def test_a_rule_that_holds_only_without_other_work_says_so() -> None:
-    values = {
+    values: dict[str, str | float] = {
         "rule": "soon",
         "goal": "cheapest",
         "usd": 0.0,

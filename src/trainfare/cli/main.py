@@ -80,7 +80,7 @@ ON_SERVER = {
     **dict.fromkeys(("profile", "recommend", "train", "run", "watch", "logs", "stop", "receipt", "runs", "results")),
     **dict.fromkeys(("export", "accuracy", "costs", "plans", "compare", "epochs", "settings")),
     "profiles": ("list", "show", "rm"),
-    "schedule": ("submit", "queue", "withdraw"),
+    "queue": ("submit", "list", "cancel"),
     "token": ("save",),
 }
 """Commands that `--server` is for; of groups, the commands in them, None being all."""

@@ -195,7 +195,8 @@ class Receiving:
         yield from self._digest_arrived(name, path, file)
         with path.open("ab", buffering=0) as target:
             while self._digests[name][0] < file.bytes:
-                yield self._receive_piece(shell, name, target)
+                self._receive_piece(shell, name, target)
+                yield
         if self._digests.pop(name)[1].hexdigest() != file.sha256:
             path.unlink()
             self._left.rotate(-1)
