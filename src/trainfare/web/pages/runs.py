@@ -19,7 +19,7 @@ from trainfare.errors import InfeasibleError, TrainfareError, UsageError
 from trainfare.model.run import Run
 from trainfare.runner.status import RunStatus
 from trainfare.settings import Settings
-from trainfare.units import parse_duration
+from trainfare.units import format_size, parse_duration
 from trainfare.views import run_page
 from trainfare.views.offers_page import machine_title
 from trainfare.web.api.ownership import require_own
@@ -238,7 +238,7 @@ def _results(status: RunStatus, settings: Settings) -> dict[str, Any]:
         "began_at": status.facts[0].seen_at if status.facts else run.made_at,
         "ended_at": status.facts[-1].seen_at,
         "files": files,
-        "size": run_page.format_size,
+        "size": format_size,
         "bytes": sum(each.bytes for each in files),
         "lines": lines,
         "events": run_page.events_of(status.facts),
@@ -281,9 +281,9 @@ def _machine_rows(curves: Curves) -> list[dict[str, Any]]:
     uses = curves.machine
     measures = (
         ("GPU", [each.gpu_percent for each in uses], 100.0, lambda value: f"{value:.0f}%"),
-        ("GPU memory", [each.gpu_memory_bytes for each in uses], None, run_page.format_size),
+        ("GPU memory", [each.gpu_memory_bytes for each in uses], None, format_size),
         ("CPU", [each.cpu_cores for each in uses], None, lambda value: f"{value:.1f} cores"),
-        ("Memory", [each.memory_bytes for each in uses], None, run_page.format_size),
+        ("Memory", [each.memory_bytes for each in uses], None, format_size),
         (
             "Disk read",
             [each.read_bytes_per_second for each in uses],
@@ -300,7 +300,7 @@ def _machine_rows(curves: Curves) -> list[dict[str, Any]]:
 
 
 def _rate(number: float) -> str:
-    return f"{run_page.format_size(number)}/s"
+    return f"{format_size(number)}/s"
 
 
 def _links(run: Run) -> dict[str, str]:
