@@ -5,7 +5,6 @@ import pytest
 from tests.makers import make_profile
 from trainfare.estimator.cpu.busy import idle_factor, on_idle_machine, queue_share
 from trainfare.model.interval import Interval
-from trainfare.model.machine import Host
 
 
 def test_a_program_that_waited_for_a_cpu_was_on_a_busy_machine() -> None:
@@ -46,6 +45,5 @@ def test_the_share_of_a_time_that_remains_without_other_work() -> None:
     assert idle_factor(make_profile(cpu_queue_share=0.05, threads=2)) == 1
 
 
-def test_programs_on_a_gpu_and_slices_below_one_core_are_not_corrected() -> None:
+def test_programs_on_a_gpu_are_not_corrected() -> None:
     assert idle_factor(make_profile(cpu_queue_share=0.5, device="cuda")) == 1
-    assert idle_factor(make_profile(cpu_queue_share=0.5, host=Host(name="h", cores=0.5))) == 1

@@ -11,8 +11,6 @@ Programs on a CPU without this figure are judged by their busy cores: a program 
 uses a whole core was kept waiting.
 """
 
-import math
-
 from trainfare.model.interval import Interval
 from trainfare.model.profile import Profile
 
@@ -49,12 +47,9 @@ def on_idle_machine(seconds: Interval, share: float, *, threads: int = 1) -> Int
 
 
 def idle_factor(profile: Profile) -> float:
-    """The share of a time measured on a CPU that would remain if that machine did nothing else.
-
-    It is 1 for programs on a GPU, and for slices below one core: they wait for their own quota.
-    """
-    cores = profile.host.cores
-    if profile.device != "cpu" or (cores is not None and cores < 1):
+    """The share of a time measured on a CPU that would remain if that machine did nothing else; 1 for programs on a
+    GPU."""
+    if profile.device != "cpu":
         return 1.0
-    threads = profile.threads or math.ceil(cores or 1)
+    threads = profile.threads or profile.host.cores or 1
     return on_idle_machine(Interval.exactly(1.0), queue_share(profile), threads=threads).value
